@@ -1,0 +1,1 @@
+"""Theory only: relations, deltas, aggregates. No SQL dialect, no Spark, no I/O."""

@@ -1,0 +1,277 @@
+"""Relations: a small relational algebra over bags, as frozen values that refuse to be built wrong.
+
+Column names are unique within one view, whatever table they come from, so an expression names a column
+and nothing else: no aliases, no scopes. A ``Scan`` is logical (a table, before or after the change); the
+planner binds it to something physical: a table at a version, or a staged result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from viewkeeper.algebra.scalars import Named, Scalar
+
+
+class State(Enum):
+    """Which state of a changing table is meant."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+class IllFormed(ValueError):
+    """A relation that cannot exist; always a fault of the engine, never of the user."""
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise IllFormed(message)
+
+
+def _distinct(names: tuple[str, ...], what: str) -> None:
+    folded = [name.casefold() for name in names]
+    _require(len(set(folded)) == len(folded), f"{what}: a column name occurs twice in {names}")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a stored table, and the name by which this view knows it."""
+
+    stored: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A source or view that the query names, in one of its two states."""
+
+    table: str
+    fields: tuple[Field, ...]
+    state: State = State.NEW
+
+    def __post_init__(self) -> None:
+        _distinct(self.columns, f"scan of {self.table}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """A physical table at one version (``None``: as it is now, for tables without versions)."""
+
+    table: str
+    version: str | None
+    fields: tuple[Field, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A result that an earlier step of the same epoch has staged under a name."""
+
+    name: str
+    fields: tuple[Field, ...]
+    small: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """σ: the rows for which the predicate is true."""
+
+    child: Relation
+    predicate: Scalar
+
+    def __post_init__(self) -> None:
+        missing = self.predicate.columns - set(self.child.columns)
+        _require(not missing, f"filter reads {sorted(missing)}, which its input lacks")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """π, without removal of duplicates."""
+
+    child: Relation
+    items: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        _distinct(self.columns, "project")
+        available = set(self.child.columns)
+        for item in self.items:
+            missing = item.scalar.columns - available
+            _require(not missing, f"{item.name} reads {sorted(missing)}, which its input lacks")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(item.name for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """⋈ of any number of relations: the rows of their product for which every conjunct is true."""
+
+    inputs: tuple[Relation, ...]
+    conjuncts: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        _require(len(self.inputs) >= 2, "a join has two inputs or more")
+        _distinct(self.columns, "join")
+        for conjunct in self.conjuncts:
+            missing = conjunct.columns - set(self.columns)
+            _require(not missing, f"a join condition reads {sorted(missing)}, which no input has")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for child in self.inputs for name in child.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin:
+    """⋉: the rows of the child whose key occurs among the keys; NULL matches NULL (``<=>``).
+
+    ``anti`` turns it into ▷: the rows whose key does not occur.
+    """
+
+    child: Relation
+    keys: Relation
+    on: tuple[tuple[str, str], ...]
+    anti: bool = False
+
+    def __post_init__(self) -> None:
+        for left, right in self.on:
+            _require(left in self.child.columns, f"semi join: the child has no {left}")
+            _require(right in self.keys.columns, f"semi join: the keys have no {right}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """⊎: bag union of inputs with the same columns in the same order."""
+
+    inputs: tuple[Relation, ...]
+
+    def __post_init__(self) -> None:
+        _require(len(self.inputs) >= 1, "a union has an input")
+        for child in self.inputs[1:]:
+            _require(
+                child.columns == self.inputs[0].columns,
+                f"union of {self.inputs[0].columns} and {child.columns}",
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.inputs[0].columns
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """δ: every row once."""
+
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate function applied to an expression (``None``: COUNT(*)), and the column it makes."""
+
+    name: str
+    function: str
+    argument: Scalar | None
+
+    def __post_init__(self) -> None:
+        _require(self.function == self.function.lower(), "aggregate functions are named in lower case")
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.argument.columns if self.argument is not None else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """γ: one row per combination of keys; without keys exactly one row, even of an empty input."""
+
+    child: Relation
+    keys: tuple[str, ...]
+    calls: tuple[AggregateCall, ...]
+
+    def __post_init__(self) -> None:
+        _distinct(self.columns, "aggregate")
+        missing = set(self.keys) - set(self.child.columns)
+        for call in self.calls:
+            missing |= call.columns - set(self.child.columns)
+        _require(not missing, f"aggregate reads {sorted(missing)}, which its input lacks")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.keys, *(call.name for call in self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Each row of the child as often as its count column says; the count column goes."""
+
+    child: Relation
+    count: str
+
+    def __post_init__(self) -> None:
+        _require(self.count in self.child.columns, f"expand: no column {self.count}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name in self.child.columns if name != self.count)
+
+
+Relation: TypeAlias = (
+    Scan
+    | TableAt
+    | Staged
+    | Filter
+    | Project
+    | Join
+    | SemiJoin
+    | UnionAll
+    | Distinct
+    | Aggregate
+    | Expand
+)
+
+
+def children(relation: Relation) -> tuple[Relation, ...]:
+    """The inputs of a relation, left to right."""
+    match relation:
+        case Scan() | TableAt() | Staged():
+            return ()
+        case Join() | UnionAll():
+            return relation.inputs
+        case SemiJoin():
+            return (relation.child, relation.keys)
+        case _:
+            return (relation.child,)
+
+
+def scans(relation: Relation) -> tuple[Scan, ...]:
+    """Every scan, left to right; a table that is read twice is there twice."""
+    if isinstance(relation, Scan):
+        return (relation,)
+    return tuple(scan for child in children(relation) for scan in scans(child))

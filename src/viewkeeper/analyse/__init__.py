@@ -1,0 +1,1 @@
+"""Analyse: from a query's text to its normal form and a verdict."""

@@ -1,0 +1,103 @@
+"""What every kind of source promises.
+
+Versions belong to a source *system* of one or more tables that move together: a lakehouse table is a
+system of one, a database is a system of many. Between two versions of a table lies its delta: a bag of
+rows with a signed multiplicity ``_vk_w``. A source is asked in this order, once per epoch::
+
+    current()  ──►  change(table, old, new)  ──►  change.sql(columns)  ──►  acknowledge(version)
+    versions        metadata only: sizes,          the signed rows,          after publish
+                    kind, how it will be read      as Spark SQL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column as the source declares it. ``id`` tells a column from a later one of the same name."""
+
+    name: str
+    type: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What is known of a table at a version without reading its rows."""
+
+    rows: int | None
+    bytes: int | None
+    files: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What this kind of source can do; the planner asks, it never guesses."""
+
+    rows_at_version: bool
+    """Rows of an earlier version can be read (time travel)."""
+    lists_versions: bool
+    """Versions after a given one can be listed in order."""
+    acknowledges: bool
+    """The source keeps history for us until it is acknowledged."""
+
+
+class Change(Protocol):
+    """The delta of one table between two versions: known by its metadata, read by its SQL."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def old(self) -> str: ...
+    @property
+    def new(self) -> str: ...
+
+    @property
+    def inserted(self) -> int:
+        """Rows with positive weight, at most."""
+
+    @property
+    def deleted(self) -> int:
+        """Rows with negative weight, at most; 0 promises that the delta is insert-only."""
+
+    @property
+    def method(self) -> str:
+        """How the rows will be found, in words for explain: "appended files", "position deletes" …"""
+
+    @property
+    def reason(self) -> str | None:
+        """Why a dearer method had to be taken, if so."""
+
+    def sql(self, columns: Sequence[str]) -> str:
+        """A SELECT of these columns and ``_vk_w`` BIGINT; summed over equal rows it is exact."""
+
+
+class Source(Protocol):
+    """One source system."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def current(self) -> Mapping[str, str | None]:
+        """The version of each table now, in one consistent vector (``None``: exists, never written)."""
+
+    def versions_after(self, table: str, version: str | None) -> Sequence[str]:
+        """The versions after that one, oldest first; raises a ``SourceError`` if that one is not in the
+        table's history (expired, rolled back, another table of the same name)."""
+
+    def schema(self, table: str) -> Sequence[SourceColumn]: ...
+
+    def statistics(self, table: str, version: str | None) -> Statistics: ...
+
+    def rows(self, table: str, version: str | None) -> str:
+        """A relation for FROM that holds the rows at that version, e.g. ``t VERSION AS OF 5``."""
+
+    def change(self, table: str, old: str | None, new: str | None) -> Change | None:
+        """What lies between two versions, from metadata alone; ``None`` when no row changed."""
+
+    def acknowledge(self, version: Mapping[str, str | None]) -> None:
+        """An epoch that read these versions is published: history before them is no longer needed."""

@@ -1,0 +1,79 @@
+"""The one place where a name becomes part of a SQL text.
+
+Values are bound as parameters; only identifiers are written into statements, and always through here.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def quote(identifier: str) -> str:
+    """One identifier, quoted for Spark.
+
+    >>> quote("a`;drop")
+    '`a``;drop`'
+    """
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+def quote_path(parts: tuple[str, ...]) -> str:
+    """A dotted name, each part quoted.
+
+    >>> quote_path(("lake", "sales", "p.os"))
+    '`lake`.`sales`.`p.os`'
+    """
+    return ".".join(quote(part) for part in parts)
+
+
+def show_path(parts: tuple[str, ...]) -> str:
+    """A dotted name for people: quoted only where it must be.
+
+    >>> show_path(("lake", "sales", "p.os"))
+    'lake.sales.`p.os`'
+    """
+    return ".".join(part if _PLAIN.match(part) else quote(part) for part in parts)
+
+
+def parse_path(text: str) -> tuple[str, ...]:
+    """The parts of a dotted name; the inverse of both :func:`quote_path` and :func:`show_path`.
+
+    >>> parse_path("lake.sales.`p.o``s`")
+    ('lake', 'sales', 'p.o`s')
+    """
+    parts: list[str] = []
+    index = 0
+    while True:
+        if text[index : index + 1] == "`":
+            end = index + 1
+            while True:
+                end = text.index("`", end)
+                if text[end + 1 : end + 2] != "`":
+                    break
+                end += 2
+            parts.append(text[index + 1 : end].replace("``", "`"))
+            index = end + 1
+        else:
+            end = text.find(".", index)
+            end = len(text) if end < 0 else end
+            parts.append(text[index:end])
+            index = end
+        if index >= len(text):
+            break
+        if text[index] != ".":
+            raise ValueError(f"not a dotted name: {text!r}")
+        index += 1
+    if not all(parts):
+        raise ValueError(f"not a dotted name: {text!r}")
+    return tuple(parts)
+
+
+def literal(text: str) -> str:
+    """A string literal, for the few places where Spark takes no parameter (procedure arguments, options).
+
+    >>> literal("it's")
+    "'it\\\\'s'"
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
