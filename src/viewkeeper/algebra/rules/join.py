@@ -1,0 +1,64 @@
+"""Inner joins of any number of relations, self joins and non-equi conditions included.
+
+Δ(R₁ ⋈ … ⋈ Rₙ) = ⊎ over the terms of a delta expression (see :mod:`viewkeeper.algebra.expressions`).
+A term has one delta, whose weight becomes the weight of the joined row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from viewkeeper.algebra.deltas import Delta, plus
+from viewkeeper.algebra.expressions import ChooseExpression, Operand, Term
+from viewkeeper.algebra.relations import Join, Project, Relation
+from viewkeeper.algebra.rules.leaves import Leaves, new, old
+from viewkeeper.algebra.scalars import WEIGHT, keep
+
+
+def join_delta(
+    relation: Join, deltas: Sequence[Delta | None], leaves: Leaves, expression: ChooseExpression
+) -> Delta | None:
+    """The sum of the expression's terms, each with its delta first."""
+    changed = [delta is not None for delta in deltas]
+    # A delta that several terms read, or that was dear to compute, is shared by the leaves themselves.
+    return plus([_term(relation, term, deltas, leaves) for term in expression(changed)])
+
+
+def _term(relation: Join, term: Term, deltas: Sequence[Delta | None], leaves: Leaves) -> Delta:
+    operands: list[Relation] = []
+    for operand, child, delta in zip(term, relation.inputs, deltas, strict=True):
+        match operand:
+            case Operand.DELTA:
+                assert delta is not None
+                operands.append(delta.relation)
+            case Operand.OLD:
+                operands.append(old(child, leaves))
+            case Operand.NEW:
+                operands.append(new(child, leaves) if delta is not None else old(child, leaves))
+    first = term.index(Operand.DELTA)
+    order = join_order(relation, first)
+    joined = Join(tuple(operands[at] for at in order), relation.conjuncts)
+    return Delta(Project(joined, keep((*relation.columns, WEIGHT))))
+
+
+def join_order(relation: Join, first: int) -> list[int]:
+    """The inputs beginning with ``first``, each next one connected to those before it where possible.
+
+    Spark reorders joins little without statistics, and has none of deltas; so the small one goes first.
+    """
+    order = [first]
+    rest = [at for at in range(len(relation.inputs)) if at != first]
+    while rest:
+        reached = {name for at in order for name in relation.inputs[at].columns}
+        following = next((at for at in rest if _connects(relation, at, reached)), rest[0])
+        order.append(following)
+        rest.remove(following)
+    return order
+
+
+def _connects(relation: Join, at: int, reached: set[str]) -> bool:
+    own = set(relation.inputs[at].columns)
+    return any(
+        conjunct.columns & own and conjunct.columns & reached and conjunct.columns <= own | reached
+        for conjunct in relation.conjuncts
+    )

@@ -1,0 +1,76 @@
+"""Where the rules end: what stands for a table before, after and between its two versions."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    Distinct,
+    Expand,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SemiJoin,
+    Staged,
+    State,
+    TableAt,
+    UnionAll,
+)
+
+
+class Leaves(Protocol):
+    """Given by the planner, for one view in one epoch."""
+
+    def old(self, scan: Scan) -> Relation:
+        """The table's rows at the version that the view was last computed from."""
+
+    def new(self, scan: Scan) -> Relation:
+        """The table's rows at the version that the epoch moves to."""
+
+    def delta(self, scan: Scan) -> Delta | None:
+        """The rows between the two; ``None`` when nothing changed."""
+
+    def insert_only(self, scan: Scan) -> bool:
+        """Whether that delta is known to hold insertions only."""
+
+    def share(self, relation: Relation, what: str) -> Relation:
+        """The same relation, computed once although the rule uses it more than once."""
+
+
+def at(relation: Relation, state: State, leaves: Leaves) -> Relation:
+    """The relation with every table in that state."""
+    match relation:
+        case Scan():
+            return leaves.old(relation) if state is State.OLD else leaves.new(relation)
+        case TableAt() | Staged():
+            return relation
+        case Filter(child, predicate):
+            return Filter(at(child, state, leaves), predicate)
+        case Project(child, items):
+            return Project(at(child, state, leaves), items)
+        case Join(inputs, conjuncts):
+            return Join(tuple(at(child, state, leaves) for child in inputs), conjuncts)
+        case UnionAll(inputs):
+            return UnionAll(tuple(at(child, state, leaves) for child in inputs))
+        case Distinct(child):
+            return Distinct(at(child, state, leaves))
+        case Aggregate(child, keys, calls):
+            return Aggregate(at(child, state, leaves), keys, calls)
+        case SemiJoin(child, keys_relation, on, anti):
+            return SemiJoin(at(child, state, leaves), at(keys_relation, state, leaves), on, anti)
+        case Expand(child, count):
+            return Expand(at(child, state, leaves), count)
+
+
+def old(relation: Relation, leaves: Leaves) -> Relation:
+    """R_old."""
+    return at(relation, State.OLD, leaves)
+
+
+def new(relation: Relation, leaves: Leaves) -> Relation:
+    """R_new."""
+    return at(relation, State.NEW, leaves)
