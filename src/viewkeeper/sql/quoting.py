@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from viewkeeper.sql.keywords import KEYWORDS
+
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -17,6 +19,25 @@ def quote(identifier: str) -> str:
     '`a``;drop`'
     """
     return "`" + identifier.replace("`", "``") + "`"
+
+
+def ident(identifier: str) -> str:
+    """One identifier for SQL that people read: quoted unless it is plain and no keyword.
+
+    >>> ident("store_id"), ident("order"), ident("a b")
+    ('store_id', '`order`', '`a b`')
+    """
+    plain = _PLAIN.match(identifier) and identifier.lower() not in KEYWORDS
+    return identifier if plain else quote(identifier)
+
+
+def ident_path(parts: tuple[str, ...]) -> str:
+    """A dotted name, each part as :func:`ident` writes it.
+
+    >>> ident_path(("lake", "order", "pos"))
+    'lake.`order`.pos'
+    """
+    return ".".join(ident(part) for part in parts)
 
 
 def quote_path(parts: tuple[str, ...]) -> str:

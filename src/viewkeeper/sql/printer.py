@@ -1,0 +1,291 @@
+"""The algebra as Spark SQL that a person can read and paste into a notebook.
+
+Every relation becomes a SELECT. Where two of them can be one without changing what is computed, they
+are: a filter or a choice of columns over a stored table, an aggregate over plain columns. Everything else
+is nested, which is always right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from typing_extensions import assert_never
+
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Expand,
+    Field,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SemiJoin,
+    Staged,
+    TableAt,
+    UnionAll,
+    children,
+)
+from viewkeeper.algebra.scalars import Scalar
+from viewkeeper.sql.quoting import ident, ident_path, literal, parse_path
+from viewkeeper.sql.selects import Select, Term, conjunction, fits, indented, own_terms, scalar_text
+
+
+def print_relation(relation: Relation) -> str:
+    """The relation as one Spark SELECT.
+
+    >>> from viewkeeper.algebra.relations import Field, Filter, Scan
+    >>> from viewkeeper.algebra.scalars import Column, Scalar
+    >>> pos = Scan("lake.shop.pos", (Field("qty", "qty"),))
+    >>> print(print_relation(Filter(pos, Scalar((Column("qty"), " > 3")))))
+    SELECT qty
+    FROM lake.shop.pos /* new */
+    WHERE qty > 3
+    """
+    return "\n".join(_Printer(_alias_prefix(relation)).statement(relation))
+
+
+def _alias_prefix(relation: Relation) -> str:
+    """A prefix for r1, r2, … that no name or expression of the relation can be mistaken for."""
+    prefix = "r"
+    names = "\n".join(_texts(relation))
+    while re.search(rf"\b{prefix}\d+\b", names, re.IGNORECASE):
+        prefix = "_" + prefix
+    return prefix
+
+
+def _texts(relation: Relation) -> Iterator[str]:
+    yield from relation.columns
+    match relation:
+        case Scan() | TableAt() | Staged():
+            yield from (field.stored for field in relation.fields)
+        case Filter():
+            yield from _words(relation.predicate)
+        case Project():
+            for item in relation.items:
+                yield from _words(item.scalar)
+        case Join():
+            for conjunct in relation.conjuncts:
+                yield from _words(conjunct)
+        case Aggregate():
+            for call in relation.calls:
+                yield from _words(call.argument) if call.argument else ()
+        case SemiJoin() | UnionAll() | Distinct() | Expand():
+            pass
+        case _:
+            assert_never(relation)
+    for child in children(relation):
+        yield from _texts(child)
+
+
+def _words(scalar: Scalar) -> Iterator[str]:
+    return (part for part in scalar.parts if isinstance(part, str))
+
+
+@dataclass(frozen=True, slots=True)
+class _Printer:
+    prefix: str
+
+    def statement(self, relation: Relation) -> list[str]:
+        if isinstance(relation, UnionAll):
+            return self._union(relation)
+        return self._select(relation).lines()
+
+    def _select(self, relation: Relation) -> Select:
+        match relation:
+            case Scan():
+                table = f"{ident_path(parse_path(relation.table))} /* {relation.state.value} */"
+                return _stored(table, relation.table, relation.fields)
+            case TableAt():
+                table = ident_path(parse_path(relation.table)) + _at_version(relation.version)
+                return _stored(table, relation.table, relation.fields)
+            case Staged():
+                return _stored(ident_path(parse_path(relation.name)), relation.name, relation.fields)
+            case Filter():
+                return self._filter(relation)
+            case Project():
+                return self._project(relation)
+            case Join():
+                return self._join(relation)
+            case SemiJoin():
+                return self._semi_join(relation)
+            case UnionAll():
+                return Select(own_terms(relation.columns), self._nested(relation))
+            case Distinct():
+                child = self._select(relation.child)
+                child = self._wrapped(relation.child) if child.distinct else child
+                return replace(child, distinct=True, table=None)
+            case Aggregate():
+                return self._aggregate(relation)
+            case Expand():
+                return self._expand(relation)
+            case _:
+                assert_never(relation)
+
+    def _nested(self, relation: Relation) -> tuple[str, ...]:
+        return ("FROM (", *indented(self.statement(relation)), ")")
+
+    def _wrapped(self, relation: Relation) -> Select:
+        return Select(own_terms(relation.columns), self._nested(relation))
+
+    def _filter(self, relation: Filter) -> Select:
+        child = self._select(relation.child)
+        if not (child.open and fits(relation.predicate, child.terms)):
+            child = self._wrapped(relation.child)
+        condition = scalar_text(relation.predicate, child.terms)
+        return replace(child, where=(*child.where, condition), table=None)
+
+    def _project(self, relation: Project) -> Select:
+        child = self._select(relation.child)
+        if not _can_choose(child, relation):
+            child = self._wrapped(relation.child)
+        terms = {item.name: _term(item.scalar, child) for item in relation.items}
+        only_names = child.table is not None and all(item.is_rename for item in relation.items)
+        return replace(child, terms=terms, table=child.table if only_names else None)
+
+    def _aggregate(self, relation: Aggregate) -> Select:
+        child = self._select(relation.child)
+        if not _can_group(child, relation):
+            child = self._wrapped(relation.child)
+        keys = {key: child.terms[key] for key in relation.keys}
+        calls = {call.name: Term(_call(call, child), plain=False) for call in relation.calls}
+        group_by = tuple(term.text for term in keys.values())
+        return replace(child, terms={**keys, **calls}, group_by=group_by, table=None)
+
+    def _join(self, relation: Join) -> Select:
+        operands = [self._operand(child, index) for index, child in enumerate(relation.inputs, start=1)]
+        terms = {name: term for operand in operands for name, term in operand.terms.items()}
+        first, *others = operands
+        source = _prefixed("FROM ", first.lines)
+        available = set(first.terms)
+        waiting = list(relation.conjuncts)
+        for operand in others:
+            available |= set(operand.terms)
+            ready = [conjunct for conjunct in waiting if conjunct.columns <= available]
+            waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
+            source += _joined(operand.lines, [scalar_text(conjunct, terms) for conjunct in ready])
+        broadcast = tuple(
+            operand.alias
+            for operand, child in zip(operands, relation.inputs, strict=True)
+            if _is_small(child)
+        )
+        return Select(terms, tuple(source), broadcast=broadcast)
+
+    def _semi_join(self, relation: SemiJoin) -> Select:
+        left, right = self._operand(relation.child, 1), self._operand(relation.keys, 2)
+        on = [f"{left.terms[mine].text} <=> {right.terms[theirs].text}" for mine, theirs in relation.on]
+        kind = "LEFT ANTI JOIN " if relation.anti else "LEFT SEMI JOIN "
+        lines = _prefixed(kind, right.lines)
+        lines[-1] += " ON " + (conjunction(on) or "true")
+        broadcast = (right.alias,) if _is_small(relation.keys) else ()
+        return Select(left.terms, (*_prefixed("FROM ", left.lines), *lines), broadcast=broadcast)
+
+    def _operand(self, relation: Relation, index: int) -> _Operand:
+        alias = f"{self.prefix}{index}"
+        select = None if isinstance(relation, UnionAll) else self._select(relation)
+        if select is not None and select.table is not None:
+            stored = {
+                name: Term(f"{alias}.{term.text}", plain=True, capturable=False)
+                for name, term in select.terms.items()
+            }
+            return _Operand(alias, [f"{select.table} AS {alias}"], stored)
+        lines = ["(", *indented(self.statement(relation)), f") AS {alias}"]
+        return _Operand(alias, lines, own_terms(relation.columns, alias))
+
+    def _union(self, relation: UnionAll) -> list[str]:
+        lines: list[str] = []
+        for child in relation.inputs:
+            lines += ["UNION ALL"] if lines else []
+            # The union's own SELECTs stand bare; one inside another is nested to keep its own types.
+            lines += self._select(child).lines()
+        return lines
+
+    def _expand(self, relation: Expand) -> Select:
+        # array_repeat of 0 is empty, where sequence(1, 0) would count down.
+        operand = self._operand(relation.child, 1)
+        count = operand.terms[relation.count].text
+        copies = f"LATERAL VIEW explode(array_repeat(0, CAST({count} AS INT))) _vk_copies AS _vk_copy"
+        terms = {name: term for name, term in operand.terms.items() if name != relation.count}
+        return Select(terms, (*_prefixed("FROM ", operand.lines), copies))
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """One side of a join: how it stands after FROM or JOIN, and its columns, qualified."""
+
+    alias: str
+    lines: list[str]
+    terms: dict[str, Term]
+
+
+def _stored(table: str, path: str, fields: tuple[Field, ...]) -> Select:
+    terms = {field.name: Term(ident(field.stored), plain=True) for field in fields}
+    # A struct column named like the table would be taken for the table: `pos.qty` is then a column of pos.
+    parts = {part.casefold() for part in parse_path(path)}
+    clashes = any(field.stored.casefold() in parts for field in fields)
+    source = f"FROM {table} AS _vk_t" if clashes else f"FROM {table}"
+    return Select(terms, (source,), table=table)
+
+
+def _at_version(version: str | None) -> str:
+    if version is None:
+        return ""
+    return " VERSION AS OF " + (version if version.isdecimal() else literal(version))
+
+
+def _can_choose(child: Select, relation: Project) -> bool:
+    if child.distinct:
+        return False
+    if child.group_by is None:
+        return all(item.is_rename or fits(item.scalar, child.terms) for item in relation.items)
+    # Without keys it is the aggregate call alone that makes the query an aggregate.
+    chosen = [child.terms[name] for item in relation.items for name in item.scalar.columns]
+    keeps_grouping = bool(child.group_by) or any(not term.plain for term in chosen)
+    return keeps_grouping and all(item.is_rename for item in relation.items)
+
+
+def _can_group(child: Select, relation: Aggregate) -> bool:
+    if not child.open or not all(child.terms[key].plain for key in relation.keys):
+        return False
+    arguments = [call.argument for call in relation.calls if call.argument is not None]
+    return all(argument.is_column or fits(argument, child.terms) for argument in arguments)
+
+
+def _term(scalar: Scalar, child: Select) -> Term:
+    if scalar.is_column:
+        (name,) = scalar.columns
+        return child.terms[name]
+    return Term(scalar_text(scalar, child.terms), plain=False)
+
+
+def _call(call: AggregateCall, child: Select) -> str:
+    argument = "*" if call.argument is None else scalar_text(call.argument, child.terms)
+    return f"{call.function}({argument})"
+
+
+def _is_small(relation: Relation) -> bool:
+    match relation:
+        case Staged():
+            return relation.small
+        case Filter() | Project() | Distinct() | Aggregate():
+            return _is_small(relation.child)
+        case SemiJoin():
+            return _is_small(relation.child)
+        case _:
+            return False
+
+
+def _prefixed(prefix: str, lines: list[str]) -> list[str]:
+    return [prefix + lines[0], *lines[1:]]
+
+
+def _joined(lines: list[str], conditions: list[str]) -> list[str]:
+    if not conditions:
+        return _prefixed("CROSS JOIN ", lines)
+    result = _prefixed("JOIN ", lines)
+    result[-1] += " ON " + conjunction(conditions)
+    return result
