@@ -1,0 +1,36 @@
+"""One Spark for the whole test run, and embedded warehouses in folders of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from viewkeeper.session import embedded_session
+
+# Before any JVM starts: tests run on small machines, several things at once.
+os.environ.setdefault("VIEWKEEPER_DRIVER_MEMORY", "1g")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session on an embedded warehouse that all tests of the run share."""
+    session = embedded_session(tmp_path_factory.mktemp("shared-warehouse"))
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def new_spark(spark: SparkSession, tmp_path: Path) -> Callable[[str], SparkSession]:
+    """Makes a session on an embedded warehouse of the test's own, in the JVM that is already warm."""
+
+    def make(name: str = "warehouse") -> SparkSession:
+        session = embedded_session(tmp_path / name)
+        session.conf.set("spark.sql.shuffle.partitions", "2")
+        return session
+
+    return make
