@@ -1,0 +1,228 @@
+"""The ledger of a warehouse. Its life of an epoch, each line a transaction::
+
+    lease = ledger.acquire(me)
+    for chore in ledger.chores(): …; ledger.done(chore)      what earlier epochs left
+    epoch_id = ledger.begin(lease)
+    ledger.intend(lease, epoch_id, …)                        before anything is written elsewhere
+    …                                                        stage branches; ledger.renew(lease)
+    ledger.publish(lease, NewEpoch(epoch_id, …))             THE COMMIT POINT; or ledger.abandon(…)
+    for chore in ledger.chores(): …; ledger.done(chore)      fast-forward, create views
+    ledger.release(lease)
+
+A process may die between any two lines. Before the commit point its intents say what to clean up, after it
+the redo chores say what to finish; both can be done twice without harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from types import TracebackType
+
+from sqlalchemy import delete, insert, update
+
+from viewkeeper.errors import LedgerError
+from viewkeeper.ledger import lease as leases
+from viewkeeper.ledger import publishing, queries, schema
+from viewkeeper.ledger.database import Database
+from viewkeeper.ledger.records import (
+    Chore,
+    EpochRecord,
+    FailureRecord,
+    Lease,
+    NewEpoch,
+    SourceObservation,
+    ViewRecord,
+    ViewState,
+)
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time by this machine's clock. ``lease`` says why that is good enough."""
+    return datetime.now(timezone.utc)
+
+
+class Ledger:
+    """An open ledger; threads may share it, and processes may open it at the same time."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._now = clock
+
+    @classmethod
+    def open(cls, url: str, *, clock: Clock = utc_now) -> Ledger:
+        """Open the ledger at ``sqlite:////path/ledger.db`` or ``postgresql://…``, creating its tables."""
+        database = Database(url)
+        try:
+            database.bring_up_to_date(clock)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, clock)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Definitions, epochs and states: as published.
+
+    def views(self, epoch_id: int | None = None) -> tuple[ViewRecord, ...]:
+        """The views there are, or were as of an epoch, in the order of their creation."""
+        with self._database.reading() as connection:
+            if epoch_id is not None:
+                queries.require_epoch(connection, epoch_id)
+            return queries.views(connection, epoch_id)
+
+    def view(self, name: str) -> ViewRecord | None:
+        """The view of exactly this name."""
+        with self._database.reading() as connection:
+            return next(iter(queries.views(connection, None, name)), None)
+
+    def latest(self) -> EpochRecord | None:
+        """The newest published epoch; None before the first."""
+        return next(iter(self.epochs(limit=1)), None)
+
+    def epoch(self, epoch_id: int) -> EpochRecord:
+        """A published epoch. An id that was begun but not published is unknown here."""
+        with self._database.reading() as connection:
+            queries.require_epoch(connection, epoch_id)
+            (record,) = queries.epochs(connection, only=epoch_id)
+            return record
+
+    def epochs(self, *, view: str | None = None, limit: int | None = None) -> tuple[EpochRecord, ...]:
+        """Published epochs, newest first; with ``view`` those that have a refresh of it."""
+        with self._database.reading() as connection:
+            return queries.epochs(connection, view=view, limit=limit)
+
+    def states(self, epoch_id: int | None = None) -> dict[str, ViewState]:
+        """The state of each view as of an epoch (None: the latest), in the order of their creation.
+
+        A view that the epoch did not refresh carries over; a view that was dropped by then is absent.
+        """
+        with self._database.reading() as connection:
+            if epoch_id is not None:
+                queries.require_epoch(connection, epoch_id)
+                return queries.states(connection, epoch_id)
+            latest = queries.latest_epoch_id(connection)
+            return {} if latest is None else queries.states(connection, latest)
+
+    # The lease.
+
+    def acquire(self, holder: str, ttl_seconds: float = 60.0) -> Lease:
+        """Take the lease, or be told who has it. It is not re-entrant: asking twice is refused, too."""
+        with self._database.writing() as connection:
+            return leases.acquire(connection, holder, ttl_seconds, self._now())
+
+    def renew(self, lease: Lease) -> Lease:
+        """Extend the lease by the term it was acquired for, counted from now."""
+        with self._database.writing() as connection:
+            return leases.renew(connection, lease, self._now())
+
+    def release(self, lease: Lease) -> None:
+        """Give the lease back; no error if it was lost."""
+        with self._database.writing() as connection:
+            leases.release(connection, lease)
+
+    def holder(self) -> Lease | None:
+        """The lease that is held now; None when it is free or has expired."""
+        with self._database.reading() as connection:
+            return leases.current(connection, self._now())
+
+    # The epoch protocol: every step is behind the fence.
+
+    def begin(self, lease: Lease) -> int:
+        """Allocate an epoch id that was never used before, so that no branch name is used twice."""
+        with self._database.writing() as connection:
+            leases.require(connection, lease)
+            return publishing.begin(connection, lease, self._now())
+
+    def intend(self, lease: Lease, epoch_id: int, chores: Sequence[Chore]) -> None:
+        """Note what is to be cleaned up should this epoch never be published."""
+        if any(chore.epoch != epoch_id for chore in chores):
+            raise ValueError(f"an intent of epoch {epoch_id} names another epoch")
+        with self._database.writing() as connection:
+            leases.require(connection, lease)
+            publishing.require_open(connection, lease, epoch_id)
+            publishing.add_chores(connection, chores, intent=True)
+
+    def publish(self, lease: Lease, epoch: NewEpoch) -> EpochRecord:
+        """THE COMMIT POINT. When this returns, the epoch is what readers see; if it raises, nothing is.
+
+        Whoever cannot know whether a publish went through (a connection that broke during the commit) may
+        repeat it: an epoch that this lease has already published is returned as it is there.
+        """
+        with self._database.writing() as connection:
+            if publishing.published_by(connection, epoch.id) != lease.token:
+                leases.require(connection, lease)
+                publishing.require_open(connection, lease, epoch.id)
+                publishing.publish(connection, epoch, self._now())
+            (record,) = queries.epochs(connection, only=epoch.id)
+            return record
+
+    def abandon(self, lease: Lease, epoch_id: int, error: str) -> None:
+        """Give the epoch up and say why. Its intents become chores; its id stays used."""
+        # The reason comes from anywhere, a JVM included; it must not fail for a character in it.
+        kept = "".join(character if schema.is_storable(character) else "\ufffd" for character in error)
+        with self._database.writing() as connection:
+            leases.require(connection, lease)
+            publishing.require_open(connection, lease, epoch_id)
+            connection.execute(
+                update(schema.attempts)
+                .where(schema.attempts.c.id == epoch_id)
+                .values(failed_at=self._now(), error=kept)
+            )
+
+    def failures(self, *, limit: int | None = None) -> tuple[FailureRecord, ...]:
+        """Epochs that were begun and given up, or whose process died; newest first."""
+        with self._database.reading() as connection:
+            return queries.failures(connection, limit)
+
+    def chores(self) -> tuple[Chore, ...]:
+        """What is left to do, oldest first: redo chores of published epochs, and intents of epochs that
+        can no longer be published. An epoch that still can, because its lease was neither taken over nor
+        released, keeps its intents to itself: so take the lease before asking."""
+        with self._database.reading() as connection:
+            return queries.chores(connection)
+
+    def done(self, chore: Chore) -> None:
+        """Strike a chore off; no error if somebody else already has."""
+        if chore.id is None:
+            raise ValueError("only a chore that came from the ledger can be done")
+        with self._database.writing() as connection:
+            connection.execute(delete(schema.chores).where(schema.chores.c.id == chore.id))
+
+    # Sources, as last seen.
+
+    def observe(self, versions: Mapping[str, SourceObservation]) -> None:
+        """Remember what the sources looked like. An observation older than the one there is ignored."""
+        with self._database.writing() as connection:
+            known = queries.observations(connection)
+            for source, seen in versions.items():
+                if seen.observed_at.tzinfo is None:
+                    raise LedgerError(f"The observation of {source} has a time without a zone")
+                if source in known and known[source].observed_at > seen.observed_at:
+                    continue
+                connection.execute(delete(schema.observations).where(schema.observations.c.source == source))
+                connection.execute(
+                    insert(schema.observations),
+                    {
+                        "source": source,
+                        "version": seen.version,
+                        "observed_at": seen.observed_at,
+                        "details": seen.details,
+                    },
+                )
+
+    def observations(self) -> dict[str, SourceObservation]:
+        """Each source as it was last seen."""
+        with self._database.reading() as connection:
+            return queries.observations(connection)

@@ -1,0 +1,196 @@
+"""What is asked of the ledger: rows in, records out. Each function takes a connection and reads only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, and_, func, or_, select
+
+from viewkeeper.errors import LedgerError
+from viewkeeper.ledger import lease, schema
+from viewkeeper.ledger.records import (
+    Chore,
+    ChoreKind,
+    EpochRecord,
+    FailureRecord,
+    SourceObservation,
+    ViewRecord,
+    ViewRefreshRecord,
+    ViewState,
+)
+
+
+def require_epoch(connection: Connection, epoch_id: int) -> None:
+    """Raise unless this epoch is published; the message says which ones are."""
+    ids = schema.epochs.c.id
+    if connection.scalar(select(ids).where(ids == epoch_id)) is not None:
+        return
+    first, last = connection.execute(select(func.min(ids), func.max(ids))).one()
+    there = "no epoch is published yet" if first is None else f"the ledger has {first} to {last}"
+    raise LedgerError(
+        f"Epoch {epoch_id} was not published; {there}",
+        code="VK-UNKNOWN-EPOCH",
+        hint="List the epochs there are with `viewkeeper history`.",
+    )
+
+
+def latest_epoch_id(connection: Connection) -> int | None:
+    """The newest published epoch."""
+    epoch_id: int | None = connection.scalar(select(func.max(schema.epochs.c.id)))
+    return epoch_id
+
+
+def views(connection: Connection, epoch_id: int | None, name: str | None = None) -> tuple[ViewRecord, ...]:
+    """The definitions as of an epoch (None: now), in the order in which the views were created."""
+    table = schema.definitions
+    query = select(table).where(_defined(epoch_id)).order_by(table.c.place)
+    if name is not None:
+        query = query.where(table.c.name == name)
+    return tuple(
+        ViewRecord(row.name, row.definition, row.analysis, row.definition_id, row.defined_in)
+        for row in connection.execute(query)
+    )
+
+
+def states(connection: Connection, epoch_id: int) -> dict[str, ViewState]:
+    """Of each view that was defined as of the epoch, the last state at or before it.
+
+    That one belongs to the definition of the time, and not to an earlier view of the same name, because
+    every definition is published together with a state.
+    """
+    table = schema.states
+    newer = table.alias()
+    last = (
+        select(func.max(newer.c.epoch_id))
+        .where(newer.c.view == schema.definitions.c.name, newer.c.epoch_id <= epoch_id)
+        .scalar_subquery()
+    )
+    query = (
+        select(table)
+        .join(schema.definitions, and_(table.c.view == schema.definitions.c.name, table.c.epoch_id == last))
+        .where(_defined(epoch_id))
+        .order_by(schema.definitions.c.place)
+    )
+    return {
+        row.view: ViewState(row.view, row.definition_id, row.storage, row.snapshot, row.vector, row.epoch_id)
+        for row in connection.execute(query)
+    }
+
+
+def epochs(
+    connection: Connection, *, only: int | None = None, view: str | None = None, limit: int | None = None
+) -> tuple[EpochRecord, ...]:
+    """Published epochs, newest first: one of them, those that refreshed a view, or the last few."""
+    table = schema.epochs
+    wanted = select(table.c.id).order_by(table.c.id.desc()).limit(limit)
+    if only is not None:
+        wanted = wanted.where(table.c.id == only)
+    if view is not None:
+        refreshed = select(schema.refreshes.c.epoch_id).where(schema.refreshes.c.view == view)
+        wanted = wanted.where(table.c.id.in_(refreshed))
+    refreshes = _refreshes(connection, wanted)
+    rows = connection.execute(
+        select(table, schema.attempts.c.holder)
+        .join(schema.attempts)
+        .where(table.c.id.in_(wanted))
+        .order_by(table.c.id.desc())
+    )
+    return tuple(
+        EpochRecord(
+            row.id,
+            row.published_at,
+            row.holder,
+            row.source_versions,
+            tuple(refreshes[row.id]),
+            row.plan,
+            row.seconds,
+        )
+        for row in rows
+    )
+
+
+def chores(connection: Connection) -> tuple[Chore, ...]:
+    """What published epochs left to do, and what epochs that can no longer be published left behind."""
+    token = lease.open_token(connection)
+    running = and_(
+        schema.chores.c.intent, schema.attempts.c.token == token, schema.attempts.c.failed_at.is_(None)
+    )
+    query = select(schema.chores).join(schema.attempts).order_by(schema.chores.c.id)
+    if token is not None:
+        query = query.where(~running)
+    return tuple(
+        Chore(row.id, _kind(row.kind), row.epoch_id, row.payload) for row in connection.execute(query)
+    )
+
+
+def failures(connection: Connection, limit: int | None) -> tuple[FailureRecord, ...]:
+    """Attempts that will never be published, newest first."""
+    table = schema.attempts
+    token = lease.open_token(connection)
+    gone = or_(table.c.failed_at.is_not(None), table.c.token != token) if token is not None else None
+    query = (
+        select(table)
+        .outerjoin(schema.epochs)
+        .where(schema.epochs.c.id.is_(None))
+        .order_by(table.c.id.desc())
+        .limit(limit)
+    )
+    if gone is not None:
+        query = query.where(gone)
+    return tuple(
+        FailureRecord(row.id, row.holder, row.begun_at, row.failed_at, row.error)
+        for row in connection.execute(query)
+    )
+
+
+def observations(connection: Connection) -> dict[str, SourceObservation]:
+    """When each source was last looked at, and the version it had."""
+    rows = connection.execute(select(schema.observations).order_by(schema.observations.c.source))
+    return {row.source: SourceObservation(row.version, row.observed_at, row.details) for row in rows}
+
+
+def _defined(epoch_id: int | None) -> Any:
+    table = schema.definitions
+    if epoch_id is None:
+        return table.c.ended_in.is_(None)
+    return and_(table.c.defined_in <= epoch_id, or_(table.c.ended_in.is_(None), table.c.ended_in > epoch_id))
+
+
+def _refreshes(
+    connection: Connection, epoch_ids: Select[tuple[int]]
+) -> defaultdict[int, list[ViewRefreshRecord]]:
+    table = schema.refreshes
+    rows: Iterable[Row[Any]] = connection.execute(
+        select(table).where(table.c.epoch_id.in_(epoch_ids)).order_by(table.c.epoch_id, table.c.place)
+    )
+    found: defaultdict[int, list[ViewRefreshRecord]] = defaultdict(list)
+    for row in rows:
+        found[row.epoch_id].append(
+            ViewRefreshRecord(
+                view=row.view,
+                strategy=row.strategy,
+                install=row.install,
+                reason=row.reason,
+                delta_rows=row.delta_rows,
+                inserted=row.inserted,
+                deleted=row.deleted,
+                updated=row.updated,
+                compute_seconds=row.compute_seconds,
+                install_seconds=row.install_seconds,
+                estimates=row.estimates,
+            )
+        )
+    return found
+
+
+def _kind(value: str) -> ChoreKind:
+    try:
+        return ChoreKind(value)
+    except ValueError as error:
+        raise LedgerError(
+            f"The ledger holds a chore of an unknown kind, {value!r}",
+            code="VK-LEDGER-CORRUPT",
+            hint="Restore the ledger from a backup.",
+        ) from error
