@@ -65,12 +65,13 @@ def states(connection: Connection, epoch_id: int) -> dict[str, ViewState]:
     last = (
         select(func.max(newer.c.epoch_id))
         .where(newer.c.view == schema.definitions.c.name, newer.c.epoch_id <= epoch_id)
+        .correlate(schema.definitions)
         .scalar_subquery()
     )
     query = (
         select(table)
-        .join(schema.definitions, and_(table.c.view == schema.definitions.c.name, table.c.epoch_id == last))
-        .where(_defined(epoch_id))
+        .select_from(table.join(schema.definitions, table.c.view == schema.definitions.c.name))
+        .where(_defined(epoch_id), table.c.epoch_id == last)
         .order_by(schema.definitions.c.place)
     )
     return {
