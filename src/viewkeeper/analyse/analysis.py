@@ -43,7 +43,7 @@ class QueryText:
         return tuple(dict.fromkeys(part.table for part in self.parts if isinstance(part, TableHole)))
 
     def fill(self, relations: Mapping[str, str]) -> str:
-        """The query with each table replaced by a relation such as ``t VERSION AS OF 5`` or ``(SELECT …)``."""
+        """The query with each table replaced by a relation: ``t VERSION AS OF 5``, ``(SELECT …)``."""
         return "".join(
             part
             if isinstance(part, str)
@@ -65,3 +65,11 @@ class Analysis:
     @property
     def tables(self) -> tuple[str, ...]:
         return self.text.tables
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """A table or view that a query names: its canonical name and its columns, each a name and a type."""
+
+    table: str
+    columns: tuple[tuple[str, str], ...]

@@ -1,0 +1,122 @@
+"""Why a query is kept by full recompute: the stable codes, one sentence each, and what would help."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from viewkeeper.analyse.analysis import Reason
+from viewkeeper.errors import Position
+
+
+class ReasonCode(Enum):
+    """The stable codes; none is ever renamed or given another meaning."""
+
+    OUTER_JOIN = "OUTER_JOIN"
+    SEMI_OR_ANTI_JOIN = "SEMI_OR_ANTI_JOIN"
+    SUBQUERY_EXPRESSION = "SUBQUERY_EXPRESSION"
+    WINDOW_FUNCTION = "WINDOW_FUNCTION"
+    SET_OPERATION = "SET_OPERATION"
+    LIMIT = "LIMIT"
+    AGGREGATE_FUNCTION = "AGGREGATE_FUNCTION"
+    AGGREGATE_DISTINCT = "AGGREGATE_DISTINCT"
+    AGGREGATE_FILTER = "AGGREGATE_FILTER"
+    GROUPING_SETS = "GROUPING_SETS"
+    GROUPING_EXPRESSION = "GROUPING_EXPRESSION"
+    TIME_WINDOW = "TIME_WINDOW"
+    LATERAL_VIEW = "LATERAL_VIEW"
+    PIVOT = "PIVOT"
+    NO_TABLE = "NO_TABLE"
+    TABLE_FUNCTION = "TABLE_FUNCTION"
+    RECURSIVE_CTE = "RECURSIVE_CTE"
+    USER_FUNCTION = "USER_FUNCTION"
+    MAP_COLUMN = "MAP_COLUMN"
+    STAR_ARGUMENT = "STAR_ARGUMENT"
+    STRUCT_STAR = "STRUCT_STAR"
+    NOT_PARSED = "NOT_PARSED"
+    NOT_UNDERSTOOD = "NOT_UNDERSTOOD"
+    REGENERATED_DIFFERS = "REGENERATED_DIFFERS"
+
+    def reason(self, *values: str, at: Position | None = None) -> Reason:
+        """The reason in words, about these things, at this place."""
+        sentence, remedy = _WORDS[self]
+        sentence = sentence.format(*values)
+        return Reason(self.value, f"{sentence}; {remedy}" if remedy else sentence, at)
+
+
+_WORDS: dict[ReasonCode, tuple[str, str | None]] = {
+    ReasonCode.OUTER_JOIN: (
+        "a {0} join is not kept incrementally yet",
+        "an inner join is, where it means the same",
+    ),
+    ReasonCode.SEMI_OR_ANTI_JOIN: (
+        "a {0} join is not kept incrementally yet",
+        "an inner join with DISTINCT keys is",
+    ),
+    ReasonCode.SUBQUERY_EXPRESSION: (
+        "a subquery inside an expression is not kept incrementally yet",
+        "a join with the subquery in FROM is",
+    ),
+    ReasonCode.WINDOW_FUNCTION: ("the window function {0} is not kept incrementally yet", None),
+    ReasonCode.SET_OPERATION: ("{0} is not kept incrementally yet", "UNION and UNION ALL are"),
+    ReasonCode.LIMIT: ("{0} is not kept incrementally yet", None),
+    ReasonCode.AGGREGATE_FUNCTION: (
+        "the aggregate {0} is not kept incrementally yet",
+        "COUNT, SUM, AVG, MIN and MAX are",
+    ),
+    ReasonCode.AGGREGATE_DISTINCT: (
+        "{0}(DISTINCT …) is not kept incrementally yet",
+        "an aggregate over a SELECT DISTINCT in FROM is",
+    ),
+    ReasonCode.AGGREGATE_FILTER: (
+        "{0}(…) FILTER is not kept incrementally yet",
+        "an aggregate over CASE WHEN … END is",
+    ),
+    ReasonCode.GROUPING_SETS: ("{0} is not kept incrementally yet", "a UNION ALL of plain GROUP BYs is"),
+    ReasonCode.GROUPING_EXPRESSION: (
+        "{0} is neither a grouping expression nor inside an aggregate, as far as could be seen",
+        "write it letter for letter as it stands in GROUP BY",
+    ),
+    ReasonCode.TIME_WINDOW: (
+        "the time window {0} is not kept incrementally yet",
+        "date_trunc(…) as a key is",
+    ),
+    ReasonCode.LATERAL_VIEW: ("{0} is not kept incrementally yet", None),
+    ReasonCode.PIVOT: ("{0} is not kept incrementally yet", None),
+    ReasonCode.NO_TABLE: ("the query reads rows that stand in the query itself ({0})", None),
+    ReasonCode.TABLE_FUNCTION: ("the table function {0} is not kept incrementally yet", None),
+    ReasonCode.RECURSIVE_CTE: ("a recursive WITH is not kept incrementally yet", None),
+    ReasonCode.USER_FUNCTION: (
+        "{0} is not one of Spark's built-in functions, so nobody knows whether it is deterministic",
+        None,
+    ),
+    ReasonCode.MAP_COLUMN: (
+        "column {0} is of type {1}, which Spark cannot compare",
+        "to_json(…) or map_entries(…) of it can be compared",
+    ),
+    ReasonCode.STAR_ARGUMENT: (
+        "a star as an argument of {0} is not kept incrementally yet",
+        "name the columns",
+    ),
+    ReasonCode.STRUCT_STAR: (
+        "{0} takes a struct apart, which is not kept incrementally yet",
+        "name the fields",
+    ),
+    ReasonCode.NOT_PARSED: (
+        "the query is fine for Spark, but its structure could not be read here: {0}",
+        None,
+    ),
+    ReasonCode.NOT_UNDERSTOOD: ("{0} could not be read with certainty", None),
+    ReasonCode.REGENERATED_DIFFERS: (
+        "the SQL made from the query's structure has another meaning: {0}",
+        None,
+    ),
+}
+"""Of each code the sentence, and what would help if anything does."""
+
+
+class NotIncremental(Exception):
+    """Raised while a query is read, as soon as something is met that the algebra has no word for."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason

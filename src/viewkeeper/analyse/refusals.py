@@ -1,0 +1,203 @@
+"""What no view may be: refused on the tokens alone, before Spark sees the text.
+
+``spark.sql`` runs commands at once, so whatever is not a query must be stopped here, and so must whatever
+reads files by their path or calls into the JVM. Working on tokens, these rules also hold for queries whose
+structure cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeeper.analyse.functions import (
+    CLOCK_WITHOUT_ARGUMENTS,
+    FORBIDDEN,
+    NONDETERMINISTIC,
+    ORDER_DEPENDENT,
+)
+from viewkeeper.analyse.parsing import SqlText
+from viewkeeper.errors import DefinitionError
+
+_QUERY_STARTS = {"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("}
+_STATEMENT_STARTS = {
+    *("ADD", "ALTER", "ANALYZE", "BEGIN", "CACHE", "CALL", "CLEAR", "COMMENT", "COMMIT", "CREATE", "DECLARE"),
+    *("DELETE", "DESC", "DESCRIBE", "DFS", "DROP", "EXECUTE", "EXPLAIN", "EXPORT", "GRANT", "IMPORT"),
+    *("INSERT", "LIST", "LOAD", "LOCK", "MAP", "MERGE", "MSCK", "OPTIMIZE", "REDUCE", "REFRESH", "REPAIR"),
+    *("REPLACE", "RESET", "REVOKE", "ROLLBACK", "SET", "SHOW", "START", "TRUNCATE", "UNCACHE", "UNLOCK"),
+    *("UNSET", "UPDATE", "USE", "VACUUM"),
+}
+_DML = {"INSERT": {"INTO", "OVERWRITE"}, "DELETE": {"FROM"}, "MERGE": {"INTO", "WITH"}}
+_PATH_FORMATS = {
+    *("avro", "binaryfile", "csv", "delta", "iceberg", "image", "jdbc", "json", "kafka", "libsvm", "orc"),
+    *("parquet", "socket", "text", "xml"),
+}
+_FILE_FUNCTIONS = {"read_files", "cloud_files", "read_kafka", "read_state", "files", "csv", "parquet", "json"}
+_ONE_SELECT = "A view is defined by exactly one SELECT (or WITH … SELECT)."
+
+
+def refuse(text: SqlText) -> None:
+    """Raise a ``DefinitionError`` if the text may not define a view."""
+    for rule in _RULES:
+        rule(text)
+
+
+def _is_one_query(text: SqlText) -> None:
+    if not text.tokens:
+        raise DefinitionError("The query is empty", code="VK-NOT-A-QUERY", hint=_ONE_SELECT)
+    for index, token in enumerate(text.tokens):
+        if token.token_type == TokenType.SEMICOLON:
+            raise _not_a_query(text, index, "There is more than one statement")
+    first = text.word(0)
+    if first in _STATEMENT_STARTS:
+        raise _not_a_query(text, 0, f"{first} is a statement, not a query")
+    if first not in _QUERY_STARTS:
+        found = text.raw(0, 1)
+        raise DefinitionError(
+            f"Expected SELECT or WITH, found {found}",
+            code="VK-SYNTAX",
+            hint=_ONE_SELECT,
+            position=text.position(0),
+        )
+
+
+def _has_no_side_effect(text: SqlText) -> None:
+    for index in range(len(text.tokens)):
+        word, following = text.word(index), text.word(index + 1)
+        if following in _DML.get(word, ()) and text.word(index - 1) != ".":
+            raise _not_a_query(text, index, f"{word} {following} writes to a table")
+        if word == "UPDATE" and text.word(index - 1) == ")":
+            raise _not_a_query(text, index, "UPDATE writes to a table")
+        if word == "USING" and _is_string(text, index + 1):
+            raise _not_a_query(text, index, "TRANSFORM … USING runs a script")
+        if word == "INTO" and text.word(index - 1) not in ("", "."):
+            raise _not_a_query(text, index, "SELECT … INTO writes to a table")
+
+
+def _functions_are_allowed(text: SqlText) -> None:
+    for index, name in calls(text):
+        where = text.position(index)
+        if name in FORBIDDEN:
+            raise DefinitionError(
+                f"The function {name} may not be used in a view: it runs any code",
+                code="VK-FORBIDDEN-FUNCTION",
+                hint="Use one of Spark's SQL functions instead.",
+                position=where,
+            )
+        if name in NONDETERMINISTIC or (name in CLOCK_WITHOUT_ARGUMENTS and text.word(index + 2) == ")"):
+            raise nondeterministic(text, index, name)
+        if name in ORDER_DEPENDENT and not _is_windowed(text, index + 1):
+            raise DefinitionError(
+                f"The aggregate {name} takes the value of whichever row comes first",
+                code="VK-NONDETERMINISTIC",
+                hint="Use min, max, min_by or max_by, which do not depend on the order of the rows.",
+                position=where,
+            )
+
+
+def _is_not_sampled(text: SqlText) -> None:
+    for index in range(len(text.tokens)):
+        if text.word(index) == "TABLESAMPLE":
+            raise DefinitionError(
+                "TABLESAMPLE picks other rows each time",
+                code="VK-NONDETERMINISTIC",
+                hint="Pick rows by their values, e.g. WHERE pmod(hash(key), 100) = 0.",
+                position=text.position(index),
+            )
+
+
+def _is_not_pinned(text: SqlText) -> None:
+    for index in range(len(text.tokens)):
+        travels = text.word(index) in ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
+        if travels and text.word(index + 1) == "AS" and text.word(index + 2) == "OF":
+            raise DefinitionError(
+                "The query reads a table at a version of its own choice",
+                code="VK-PINNED-TABLE",
+                hint="Leave the version out: a view always follows its tables.",
+                position=text.position(index, index + 2),
+            )
+
+
+def _reads_no_path(text: SqlText) -> None:
+    tokens = text.tokens
+    for index in range(1, len(tokens) - 1):
+        quoted = tokens[index + 1].token_type == TokenType.IDENTIFIER
+        is_format = tokens[index - 1].text.lower() in _PATH_FORMATS
+        if tokens[index].token_type == TokenType.DOT and quoted and is_format and _is_path(text, index + 1):
+            raise _path_read(text, index - 1, index + 1)
+    for index, name in calls(text):
+        if name in _FILE_FUNCTIONS and text.word(index - 1) in ("FROM", "JOIN", ",", "LATERAL", "TABLE"):
+            raise _path_read(text, index, index)
+
+
+def calls(text: SqlText) -> Iterator[tuple[int, str]]:
+    """Every name that an opening parenthesis follows: the index of its token and the name in lower case."""
+    for index, token in enumerate(text.tokens):
+        names = token.token_type == TokenType.IDENTIFIER or token.text.isidentifier()
+        if names and text.word(index + 1) == "(" and text.word(index - 1) not in ("AS", "WITH"):
+            yield index, token.text.lower()
+
+
+def nondeterministic(text: SqlText, index: int, name: str) -> DefinitionError:
+    """The refusal of a function whose answer is not a matter of the rows alone."""
+    return DefinitionError(
+        f"The function {name} gives another answer each time, so the view would never be right",
+        code="VK-NONDETERMINISTIC",
+        hint="Store the value in a table when the rows are written, and read it from there.",
+        position=text.position(index),
+    )
+
+
+def closing(text: SqlText, opening: int) -> int:
+    """The index of the parenthesis that closes the one at ``opening``, or that of the last token."""
+    depth = 0
+    for index in range(opening, len(text.tokens)):
+        depth += {"(": 1, ")": -1}.get(text.word(index), 0)
+        if depth == 0:
+            return index
+    return len(text.tokens) - 1
+
+
+def _is_windowed(text: SqlText, opening: int) -> bool:
+    index = closing(text, opening) + 1
+    if text.word(index) == "FILTER":
+        index = closing(text, index + 1) + 1
+    if text.word(index) in ("IGNORE", "RESPECT"):
+        index += 2
+    return text.word(index) == "OVER"
+
+
+def _is_string(text: SqlText, index: int) -> bool:
+    return index < len(text.tokens) and text.tokens[index].token_type in (
+        TokenType.STRING,
+        TokenType.RAW_STRING,
+    )
+
+
+def _is_path(text: SqlText, index: int) -> bool:
+    name = text.tokens[index].text
+    return any(sign in name for sign in "/\\:") or text.word(index - 3) in ("FROM", "JOIN", ",")
+
+
+def _not_a_query(text: SqlText, index: int, message: str) -> DefinitionError:
+    return DefinitionError(message, code="VK-NOT-A-QUERY", hint=_ONE_SELECT, position=text.position(index))
+
+
+def _path_read(text: SqlText, first: int, last: int) -> DefinitionError:
+    return DefinitionError(
+        f"{text.raw(first, last + 1)} reads files by their path",
+        code="VK-PATH-READ",
+        hint="Make the files a table of a catalog, and read that.",
+        position=text.position(first, last),
+    )
+
+
+_RULES: tuple[Callable[[SqlText], None], ...] = (
+    _is_one_query,
+    _has_no_side_effect,
+    _functions_are_allowed,
+    _reads_no_path,
+    _is_not_sampled,
+    _is_not_pinned,
+)
