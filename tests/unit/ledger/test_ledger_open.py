@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,18 @@ def test_the_migrations_make_the_schema(url: str) -> None:
             key.column.table.name for key in table.foreign_keys
         }
     engine.dispose()
+
+
+def test_many_open_a_new_ledger_at_once(url: str) -> None:
+    together = threading.Barrier(6)
+
+    def open_together(_number: int) -> int:
+        together.wait(60)
+        with Ledger.open(url) as ledger:
+            return len(ledger.epochs())
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(open_together, range(6))) == [0] * 6
 
 
 def test_opening_again_changes_nothing(url: str) -> None:
