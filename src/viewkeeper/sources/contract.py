@@ -52,7 +52,9 @@ class Change(Protocol):
     @property
     def table(self) -> str: ...
     @property
-    def old(self) -> str: ...
+    def old(self) -> str | None:
+        """``None``: before the first version, so that every row is new."""
+
     @property
     def new(self) -> str: ...
 
@@ -89,15 +91,27 @@ class Source(Protocol):
         """The versions after that one, oldest first; raises a ``SourceError`` if that one is not in the
         table's history (expired, rolled back, another table of the same name)."""
 
-    def schema(self, table: str) -> Sequence[SourceColumn]: ...
+    def columns(self, table: str) -> Sequence[SourceColumn]:
+        """Names and types as they are now, perhaps without ids: cheap enough for every refresh."""
+
+    def schema(self, table: str) -> Sequence[SourceColumn]:
+        """As :meth:`columns`, with ids where the source has any; see ``sources/drift.py``."""
+
+    def identity(self, table: str) -> str | None:
+        """What tells this table from a later one of the same name; kept by the caller and handed back to
+        :meth:`change`. ``None`` where the source cannot tell."""
 
     def statistics(self, table: str, version: str | None) -> Statistics: ...
 
     def rows(self, table: str, version: str | None) -> str:
         """A relation for FROM that holds the rows at that version, e.g. ``t VERSION AS OF 5``."""
 
-    def change(self, table: str, old: str | None, new: str | None) -> Change | None:
-        """What lies between two versions, from metadata alone; ``None`` when no row changed."""
+    def change(
+        self, table: str, old: str | None, new: str | None, *, identity: str | None = None
+    ) -> Change | None:
+        """What lies between two versions, from metadata alone; ``None`` when no row changed.
+
+        ``identity``: the table's identity when ``old`` was current, if it was recorded."""
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """An epoch that read these versions is published: history before them is no longer needed."""

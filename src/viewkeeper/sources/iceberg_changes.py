@@ -1,0 +1,271 @@
+"""The delta of an Iceberg table as SQL text: one piece per way of reading, added up with UNION ALL.
+
+=====================  ==========================================================================
+`AllRows`              the table was never read before: every row is new
+`AppendedFiles`        the incremental reader, which opens only the files of append snapshots
+`ChangedFiles`         one scan at the end: rows of added files, and, with the opposite sign, rows of
+                       kept files that are deleted by now (``_deleted``) and were not at the start;
+                       one scan at the start for the rows of removed files
+`ComparedSnapshots`    both snapshots in full, where metadata cannot tell
+=====================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from viewkeeper.sources.iceberg_bounds import BoundColumn, pruning_predicate
+from viewkeeper.sources.iceberg_files import FileChange, FileEntry
+from viewkeeper.sql.quoting import literal, quote, quote_path
+
+WEIGHT: Final = "_vk_w"
+BROADCAST_POSITIONS: Final = 500_000
+"""Fewer old delete positions than this are sent to every executor; more are joined by a shuffle."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllRows:
+    """Every row at a version is new."""
+
+    table: tuple[str, ...]
+    version: str
+    rows: int
+
+    method = "all rows"
+
+    @property
+    def inserted(self) -> int:
+        return self.rows
+
+    @property
+    def deleted(self) -> int:
+        return 0
+
+    def sql(self, columns: Sequence[str]) -> str:
+        return f"SELECT {_columns(columns)}{_weight('1')} FROM {at_version(self.table, self.version)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedFiles:
+    """The rows that append snapshots added. ``files``: only these of them, where some did not last."""
+
+    table: tuple[str, ...]
+    start: str
+    end: str
+    rows: int
+    files: tuple[str, ...] | None = None
+
+    method = "appended files"
+
+    @property
+    def inserted(self) -> int:
+        return self.rows
+
+    @property
+    def deleted(self) -> int:
+        return 0
+
+    def sql(self, columns: Sequence[str]) -> str:
+        chosen = "" if self.files is None else f" WHERE {_file_in(self.files)}"
+        return (
+            f"SELECT {_columns(columns)}{_weight('1')} FROM {quote_path(self.table)} "
+            f"WITH (`start-snapshot-id` = '{int(self.start)}', `end-snapshot-id` = '{int(self.end)}'){chosen}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFiles:
+    """Rows of added and removed files, and rows newly deleted from kept ones."""
+
+    table: tuple[str, ...]
+    change: FileChange
+    bound_columns: tuple[BoundColumn, ...]
+
+    @property
+    def method(self) -> str:
+        change = self.change
+        parts = [
+            f"{len(change.added)} added files" if change.added else "",
+            f"{len(change.removed)} removed files" if change.removed else "",
+            "deleted rows" if change.grown is None else "",
+            f"deleted rows of {len(change.grown)} files" if change.grown else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def inserted(self) -> int:
+        return sum(file.records for file in self.change.added)
+
+    @property
+    def deleted(self) -> int:
+        return sum(file.records for file in self.change.removed) + self.change.deletes
+
+    def sql(self, columns: Sequence[str]) -> str:
+        pieces = []
+        if self.change.added or self.change.grown is None or self.change.grown:
+            pieces.append(self._at_end(columns))
+        if self.change.removed:
+            pieces.append(self._at_start(columns))
+        union = " UNION ALL ".join(pieces)
+        # copy-on-write writes the rows of a file again that it does not touch: take them out, they are
+        # far more than the change itself
+        return consolidated(columns, union) if self.change.added and self.change.removed else union
+
+    def _at_start(self, columns: Sequence[str]) -> str:
+        change = self.change
+        where = _wanted(
+            _file_in(paths(change.removed)), change.removed, change.live_at_start, self.bound_columns
+        )
+        return (
+            f"SELECT {_columns(columns)}{_weight('-1')} "
+            f"FROM {at_version(self.table, change.segment.start)} WHERE {where}"
+        )
+
+    def _at_end(self, columns: Sequence[str]) -> str:
+        change = self.change
+        source = at_version(self.table, change.segment.end)
+        if change.grown is not None and not change.grown:
+            where = _wanted(
+                _file_in(paths(change.added)), change.added, change.live_at_end, self.bound_columns
+            )
+            return f"SELECT {_columns(columns)}{_weight('1')} FROM {source} WHERE {where}"
+        where = self._deleted_or_added()
+        weight = _weight("IF(_deleted, -1, 1)")
+        if not change.deletes_before:
+            return f"SELECT {_columns(columns)}{weight} FROM {source} WHERE {where}"
+        # rows that were deleted already at the start are no change; only deleted rows are looked up
+        hint = "/*+ BROADCAST(before) */ " if change.deletes_before <= BROADCAST_POSITIONS else ""
+        positions = (
+            f"{quote_path((*self.table, 'position_deletes'))} VERSION AS OF {int(change.segment.start)}"
+        )
+        concerned = "" if change.grown is None else f" WHERE {_in('file_path', paths(change.grown))}"
+        return (
+            f"SELECT {hint}{_columns(columns, 'now')}now.{WEIGHT} FROM "
+            f"(SELECT {_columns(columns)}{weight}, _file AS _vk_file, _pos AS _vk_pos "
+            f"FROM {source} WHERE {where}) AS now "
+            f"LEFT ANTI JOIN (SELECT file_path, pos FROM {positions}{concerned}) AS before "
+            f"ON now.{WEIGHT} < 0 AND now._vk_file = before.file_path AND now._vk_pos = before.pos"
+        )
+
+    def _deleted_or_added(self) -> str:
+        change = self.change
+        if change.grown is None:
+            deleted = f"_deleted AND NOT {_file_in(paths(change.added))}" if change.added else "_deleted"
+        else:
+            deleted = f"_deleted AND {_file_in(paths(change.grown))}"
+        if change.added:
+            deleted = f"({deleted}) OR (NOT _deleted AND {_file_in(paths(change.added))})"
+        if change.grown is None:
+            return deleted
+        return _wanted(f"({deleted})", (*change.grown, *change.added), change.live_at_end, self.bound_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSnapshots:
+    """Both snapshots read in full, equal rows cancelled."""
+
+    table: tuple[str, ...]
+    start: str
+    end: str
+    rows_before: int
+    rows_after: int
+
+    method = "compared snapshots"
+
+    @property
+    def inserted(self) -> int:
+        return self.rows_after
+
+    @property
+    def deleted(self) -> int:
+        return self.rows_before
+
+    def sql(self, columns: Sequence[str]) -> str:
+        return consolidated(
+            columns,
+            f"SELECT {_columns(columns)}{_weight('1')} FROM {at_version(self.table, self.end)} UNION ALL "
+            f"SELECT {_columns(columns)}{_weight('-1')} FROM {at_version(self.table, self.start)}",
+        )
+
+
+Piece = AllRows | AppendedFiles | ChangedFiles | ComparedSnapshots
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergChange:
+    """What lies between two versions; the sum of its pieces is exact."""
+
+    table: str
+    old: str | None
+    new: str
+    pieces: tuple[Piece, ...]
+    reason: str | None = None
+
+    @property
+    def inserted(self) -> int:
+        return sum(piece.inserted for piece in self.pieces)
+
+    @property
+    def deleted(self) -> int:
+        return sum(piece.deleted for piece in self.pieces)
+
+    @property
+    def method(self) -> str:
+        return ", ".join(dict.fromkeys(piece.method for piece in self.pieces))
+
+    def sql(self, columns: Sequence[str]) -> str:
+        return " UNION ALL ".join(piece.sql(columns) for piece in self.pieces)
+
+
+def at_version(table: tuple[str, ...], version: str) -> str:
+    """The table's rows at a version, for FROM."""
+    return f"{quote_path(table)} VERSION AS OF {int(version)}"
+
+
+def paths(files: Sequence[FileEntry]) -> tuple[str, ...]:
+    """Their paths."""
+    return tuple(file.path for file in files)
+
+
+def consolidated(columns: Sequence[str], union: str) -> str:
+    """The signed rows with equal rows added up; those that cancel are gone."""
+    keys = f" GROUP BY {', '.join(map(quote, columns))}" if columns else ""
+    return (
+        f"SELECT {_columns(columns)}CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} "
+        f"FROM ({union}){keys} HAVING SUM({WEIGHT}) <> 0"
+    )
+
+
+def _columns(columns: Sequence[str], alias: str | None = None) -> str:
+    prefix = f"{alias}." if alias else ""
+    return "".join(f"{prefix}{quote(column)}, " for column in columns)
+
+
+def _weight(expression: str) -> str:
+    return f"CAST({expression} AS BIGINT) AS {WEIGHT}"
+
+
+def _file_in(files: Sequence[str]) -> str:
+    return _in("_file", files)
+
+
+def _in(column: str, values: Sequence[str]) -> str:
+    return f"{column} IN ({', '.join(map(_text, values))})"
+
+
+def _text(value: str) -> str:
+    # Spark replaces ${…} in statements before it parses them; two adjacent literals are one string
+    return literal(value).replace("${", "$' '{")
+
+
+def _wanted(
+    condition: str,
+    wanted: Sequence[FileEntry],
+    live: Sequence[FileEntry],
+    columns: Sequence[BoundColumn],
+) -> str:
+    """The condition, and bounds by which Iceberg skips the files that cannot meet it."""
+    bounds = pruning_predicate([f.bounded for f in wanted], [f.bounded for f in live], columns)
+    return condition if bounds is None else f"{bounds} AND {condition}"

@@ -1,0 +1,53 @@
+"""What an Iceberg table is, under its name: the UUID it was created with, and the ids of its columns.
+
+Spark SQL shows neither, but the table's metadata file holds both, and `metadata_log_entries` names that
+file. Two small Spark jobs; so this is asked when a view is defined, or when something looks wrong, not
+on every refresh.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from viewkeeper.sql.quoting import quote, quote_path
+
+
+@dataclass(frozen=True, slots=True)
+class TableIdentity:
+    """The UUID, and the field id of each top-level column of the current schema."""
+
+    uuid: str
+    field_ids: Mapping[str, str] = field(hash=False)
+
+
+def read_identity(spark: SparkSession, table: tuple[str, ...]) -> TableIdentity | None:
+    """The identity of a table; ``None`` when Spark itself cannot open the metadata file, as when only the
+    catalog's own FileIO holds the credentials."""
+    log = quote_path((*table, "metadata_log_entries"))
+    newest = spark.sql(f"SELECT max_by(file, struct(timestamp, file)) AS file FROM {log}").collect()
+    try:
+        # braces, stars and the like in a path would be taken for a pattern
+        found = spark.sql(f"SELECT content FROM binaryFile.{quote(_escape(newest[0]['file']))}").collect()
+        return parse_identity(bytes(found[0]["content"]))
+    except (PySparkException, IndexError, ValueError, KeyError):
+        return None
+
+
+def parse_identity(content: bytes) -> TableIdentity:
+    """The identity out of a metadata file, compressed or not."""
+    text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+    metadata: dict[str, Any] = json.loads(text)
+    schemas = {schema["schema-id"]: schema for schema in metadata["schemas"]}
+    fields = schemas[metadata["current-schema-id"]]["fields"]
+    return TableIdentity(metadata["table-uuid"], {column["name"]: str(column["id"]) for column in fields})
+
+
+def _escape(path: str) -> str:
+    return "".join("\\" + letter if letter in "{}[]*?\\" else letter for letter in path)
