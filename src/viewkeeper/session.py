@@ -11,14 +11,16 @@ All embedded warehouses of a process share one JVM; each has a session with a ca
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -31,10 +33,12 @@ from viewkeeper.sql.quoting import parse_path, quote, quote_path
 
 __all__ = [
     "CATALOG",
+    "close_work_session",
     "embedded_session",
     "is_connect",
     "java_problem",
     "require_views",
+    "session_pins",
     "supports_views",
     "work_session",
 ]
@@ -92,6 +96,14 @@ def work_session(spark: SparkSession, pins: SessionPins | None = None) -> SparkS
     )
     _use(work, pins.catalog, pins.namespace)
     return work
+
+
+def close_work_session(work: SparkSession) -> None:
+    """Give up a work session; the session that it stands beside, and Spark itself, stay up."""
+    if is_connect(work):
+        # Not stop(): on a local server that would take the server down as well.
+        with suppress(PySparkException):
+            _connect_client(work).release_session()
 
 
 def session_pins(spark: SparkSession) -> SessionPins:
@@ -172,7 +184,7 @@ def _start_spark(folder: Path) -> SparkSession:
             raise SetupError(
                 f"Spark did not start: {_tail(log) or error}",
                 code="VK-SETUP-SPARK",
-                hint=f"The whole story is in {log}. Too little memory? Set VIEWKEEPER_DRIVER_MEMORY, e.g. 1g.",
+                hint=f"The whole story is in {log}. Too little memory? Set VIEWKEEPER_DRIVER_MEMORY.",
             ) from error
 
 
@@ -269,6 +281,10 @@ def _sibling(spark: SparkSession) -> SparkSession:
 def _clone_without_temporary_views(spark: SparkSession) -> SparkSession:
     """Connect has no ``newSession``; a clone brings the settings along, but the temporary views too."""
     clone: SparkSession = spark.cloneSession()  # type: ignore[attr-defined]  # only the Connect class has it
+    # At exit an open client would knock for ten minutes on a server that may be gone. And a session must
+    # not be collected as garbage before: its __del__ joins pyspark's release threads, and hangs for ever
+    # when it runs in one of them. The reference that is registered here prevents both.
+    atexit.register(_close_client, clone)
     for key in clone.conf.getAll:
         if key.startswith(_NOT_INHERITED):
             clone.conf.unset(key)
@@ -276,6 +292,14 @@ def _clone_without_temporary_views(spark: SparkSession) -> SparkSession:
         if row["isTemporary"] and not row["namespace"]:
             clone.catalog.dropTempView(row["viewName"])
     return clone
+
+
+def _connect_client(spark: SparkSession) -> Any:
+    return cast(Any, spark).client
+
+
+def _close_client(spark: SparkSession) -> None:
+    _connect_client(spark).close()
 
 
 def _apply(spark: SparkSession, settings: Mapping[str, str]) -> None:
