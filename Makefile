@@ -1,0 +1,60 @@
+# Everything a person needs from a fresh clone. `make` alone lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+FETCH_JARS = @$(BIN)/python -m viewkeeper.jars > /dev/null
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-long bench clean java
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: java $(VENV)/.installed ## Make a retail warehouse, change it, refresh it incrementally
+	$(FETCH_JARS)
+	$(BIN)/viewkeeper demo
+
+test: java $(VENV)/.installed-dev ## Run the tests (TESTS=path for some of them)
+	$(FETCH_JARS)
+	$(BIN)/python -m pytest -m "not long" $(TESTS)
+
+test-long: java $(VENV)/.installed-dev ## Run all the tests, also the long ones
+	$(FETCH_JARS)
+	$(BIN)/python -m pytest $(TESTS)
+
+check: $(VENV)/.installed-dev ## Format, lint, types, layers, doctests
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q --doctest-modules src
+
+bench: java $(VENV)/.installed-bench ## Measure refresh against recompute (TPC-H)
+	$(FETCH_JARS)
+	$(BIN)/python benchmarks/refresh_vs_recompute.py
+
+clean: ## Remove what the other targets made (not the jar cache)
+	rm -rf $(VENV) demo-warehouse dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+# Asked before anything is installed, so the file is run alone: it needs nothing but the standard library.
+java:
+	@$(PYTHON) src/viewkeeper/java.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "viewkeeper needs Python 3.10 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "Python's venv module is missing. On Debian or Ubuntu: sudo apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
+	@touch $@
