@@ -1,0 +1,201 @@
+"""Analysis from end to end: a query's text in, its normal form and a verdict out.
+
+    refuse what is no query ──► ask Spark ──► find the tables ──► read the structure ──► ask Spark again
+
+Spark is the referee twice: it says whether the query is valid and what its columns are, and whether the
+SQL made from what we read has the same columns. Where reading ends early, the reason says why, and the
+view is kept by recomputing its text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from sqlglot import exp
+
+from viewkeeper.algebra.relations import IllFormed, Relation, scans
+from viewkeeper.algebra.scalars import Named, column
+from viewkeeper.analyse.analysis import Analysis, QueryText, Reason
+from viewkeeper.analyse.expressions import Reader
+from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
+from viewkeeper.analyse.queries import QueryReader
+from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
+from viewkeeper.analyse.refusals import refuse
+from viewkeeper.analyse.scopes import Names
+from viewkeeper.analyse.spark_errors import SparkError, translate_spark_error
+from viewkeeper.analyse.tables import Resolve, query_text
+from viewkeeper.analyse.tidy import project, prune
+from viewkeeper.define.definitions import SessionPins
+from viewkeeper.errors import DefinitionError, position_at
+from viewkeeper.sql.printer import print_relation
+from viewkeeper.sql.quoting import ident_path, parse_path
+
+Schema = Sequence[tuple[str, str]]
+Referee = Callable[[str], Schema]
+
+_INCOMPARABLE = re.compile(r"\bmap<|(?:^|[:<,\s])variant(?:$|[>,])", re.IGNORECASE)
+
+
+def analyse(
+    query: str,
+    *,
+    session: SessionPins,
+    resolve: Resolve,
+    referee: Referee,
+    columns: Sequence[str] = (),
+    candidates: Callable[[], Iterable[str]] = tuple,
+) -> Analysis:
+    """Read the query of a view.
+
+    ``resolve`` knows the tables, by their names as the query writes them. ``referee`` returns the schema
+    that Spark gives to a SQL text, or raises what Spark says against it. ``columns`` are the names that
+    the view gives to its columns, if not the query's own; ``candidates`` lists tables, for the hint when
+    one is not found."""
+    try:
+        text = tokenize(query)
+    except NotParsed as error:
+        raise DefinitionError(f"The query cannot be read: {error}", code="VK-SYNTAX") from error
+    refuse(text)
+    original = text.sql[: text.tokens[-1].end + 1]
+    schema = _ask(referee, original, candidates)
+    names = _output_names(schema, columns)
+    holes = query_text(text, resolve)
+    _check_holes(text, holes, schema, referee)
+    try:
+        relation = _relation(text, session, resolve, names)
+        _check_rows_compare(names, schema)
+        _check_tables(relation, holes)
+        _check_same(relation, names, schema, referee)
+    except NotIncremental as stop:
+        return Analysis(holes, None, stop.reason)
+    return Analysis(holes, relation, None)
+
+
+def _relation(text: SqlText, session: SessionPins, resolve: Resolve, names: Sequence[str]) -> Relation:
+    try:
+        tree = parse(text)
+    except NotParsed as error:
+        raise NotIncremental(ReasonCode.NOT_PARSED.reason(str(error))) from error
+    if any(text.word(index) == "|>" for index in range(len(text.tokens))):
+        raise NotIncremental(ReasonCode.NOT_PARSED.reason("pipe syntax"))
+    # A lambda variable would capture a column of the same name.
+    variables = {name.name for found in tree.find_all(exp.Lambda) for name in found.expressions}
+    reader = Reader(text)
+    queries = QueryReader(reader, resolve, Names(variables), case_sensitive=session.case_sensitive)
+    try:
+        built = queries.read(tree, {})
+        if len(built.outputs) != len(names):
+            raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason("the select list"))
+        items = [
+            Named(name, column(output.column)) for name, output in zip(names, built.outputs, strict=True)
+        ]
+        return prune(project(built.relation, items), names)
+    except (IllFormed, RecursionError) as error:
+        raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason(f"the query ({error})")) from error
+
+
+def _ask(referee: Referee, query: str, candidates: Callable[[], Iterable[str]]) -> Schema:
+    try:
+        return referee(query)
+    except DefinitionError:
+        raise
+    except Exception as error:
+        if not isinstance(error, SparkError):
+            raise
+        refusal = translate_spark_error(error, query)
+        if refusal.code == "VK-UNKNOWN-TABLE":
+            near = _near(refusal.message.split()[-1], candidates())
+            hint = f"Did you mean {' or '.join(near)}?" if near else refusal.hint
+            refusal = DefinitionError(
+                refusal.message, code=refusal.code, hint=hint, position=refusal.position
+            )
+        raise refusal from error
+
+
+def _near(name: str, tables: Iterable[str]) -> list[str]:
+    by_last = {parse_path(table)[-1].lower(): table for table in tables}
+    wanted = name.replace("`", "").split(".")[-1].lower()
+    return [by_last[found] for found in difflib.get_close_matches(wanted, by_last, n=3)]
+
+
+def _output_names(schema: Schema, columns: Sequence[str]) -> list[str]:
+    if columns and len(columns) != len(schema):
+        raise DefinitionError(
+            f"The view names {len(columns)} columns, but its query has {len(schema)}",
+            code="VK-COLUMN-COUNT",
+            hint="Name every column of the query, in order, or none.",
+        )
+    names = list(columns) or [name for name, _ in schema]
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise DefinitionError(
+                f"Two columns of the view are named {name}",
+                code="VK-DUPLICATE-COLUMN",
+                hint="Give one of them another name with AS.",
+            )
+        if name.lower().startswith("_vk_"):
+            raise DefinitionError(
+                f"Column {name} has a name that is kept for hidden columns",
+                code="VK-RESERVED-NAME",
+                hint="Give it a name that does not begin with _vk_.",
+            )
+        seen.add(name.lower())
+    return names
+
+
+def _check_holes(text: SqlText, holes: QueryText, schema: Schema, referee: Referee) -> None:
+    """The query with every table replaced by itself must still be the same query."""
+    same = holes.fill({table: ident_path(parse_path(table)) for table in holes.tables})
+    try:
+        refilled: Schema = referee(same)
+    except Exception as error:
+        if not isinstance(error, SparkError | DefinitionError):
+            raise
+        refilled = ()
+    if _types(refilled) != _types(schema):
+        raise DefinitionError(
+            "It is not clear which tables the query reads",
+            code="VK-NOT-UNDERSTOOD",
+            hint="Name every table plainly after FROM or JOIN, with an alias of its own.",
+            position=position_at(text.sql, 0),
+        )
+
+
+def _check_tables(relation: Relation, holes: QueryText) -> None:
+    """The structure must read no table that the text does not."""
+    if not {scan.table for scan in scans(relation)} <= set(holes.tables):
+        raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason("the list of tables"))
+
+
+def _check_rows_compare(names: Sequence[str], schema: Schema) -> None:
+    for name, (_, type_name) in zip(names, schema, strict=True):
+        if _INCOMPARABLE.search(type_name):
+            raise NotIncremental(ReasonCode.MAP_COLUMN.reason(name, type_name))
+
+
+def _check_same(relation: Relation, names: Sequence[str], schema: Schema, referee: Referee) -> None:
+    try:
+        regenerated = referee(print_relation(relation))
+    except Exception as error:
+        if not isinstance(error, SparkError | DefinitionError):
+            raise
+        said = (str(error).splitlines() or [""])[0]
+        raise NotIncremental(ReasonCode.REGENERATED_DIFFERS.reason(f"Spark says {said}")) from error
+    expected = [(name, type_name) for name, (_, type_name) in zip(names, schema, strict=True)]
+    if list(regenerated) != expected:
+        raise NotIncremental(_difference(expected, regenerated))
+
+
+def _difference(expected: Schema, regenerated: Schema) -> Reason:
+    for wanted, got in zip(expected, regenerated, strict=False):
+        if wanted != got:
+            said = f"column {' '.join(wanted)} became {' '.join(got)}"
+            return ReasonCode.REGENERATED_DIFFERS.reason(said)
+    return ReasonCode.REGENERATED_DIFFERS.reason("the number of columns changed")
+
+
+def _types(schema: Schema) -> list[str]:
+    return [type_name for _, type_name in schema]

@@ -1,0 +1,81 @@
+"""Relations without the columns that nobody reads and the projections that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from typing_extensions import assert_never
+
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    Distinct,
+    Expand,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SemiJoin,
+    Staged,
+    TableAt,
+    UnionAll,
+)
+from viewkeeper.algebra.scalars import Named, column, keep
+
+
+def project(child: Relation, items: Iterable[Named]) -> Relation:
+    """π, merged with a projection right below where one of the two only renames; none if it would keep
+    every column as it is."""
+    items = tuple(items)
+    if all(item.is_rename and item.scalar == column(item.name) for item in items) and (
+        tuple(item.name for item in items) == child.columns
+    ):
+        return child
+    if isinstance(child, Project):
+        renames = all(item.is_rename for item in items)
+        if renames or all(item.is_rename for item in child.items):
+            below = {item.name: item.scalar for item in child.items}
+            # A rename takes the whole expression over; only inside a larger one does it need parentheses.
+            merged = tuple(
+                Named(
+                    item.name,
+                    below[next(iter(item.scalar.columns))]
+                    if item.is_rename
+                    else item.scalar.substitute(below),
+                )
+                for item in items
+            )
+            return project(child.child, merged)
+    return Project(child, items)
+
+
+def prune(relation: Relation, needed: Iterable[str]) -> Relation:
+    """The relation with the needed columns, and at most those others that it cannot do without."""
+    wanted = frozenset(needed)
+    match relation:
+        case Scan():
+            fields = tuple(field for field in relation.fields if field.name in wanted)
+            return Scan(relation.table, fields, relation.state)
+        case Filter():
+            return Filter(prune(relation.child, wanted | relation.predicate.columns), relation.predicate)
+        case Project():
+            items = tuple(item for item in relation.items if item.name in wanted)
+            read = frozenset[str]().union(*(item.scalar.columns for item in items))
+            return project(prune(relation.child, read), items)
+        case Join():
+            read = wanted.union(*(conjunct.columns for conjunct in relation.conjuncts))
+            return Join(tuple(prune(child, read) for child in relation.inputs), relation.conjuncts)
+        case UnionAll():
+            columns = [name for name in relation.columns if name in wanted]
+            return UnionAll(tuple(project(prune(child, columns), keep(columns)) for child in relation.inputs))
+        case Distinct():
+            child = prune(relation.child, relation.child.columns)
+            return Distinct(project(child, keep(relation.child.columns)))
+        case Aggregate():
+            calls = tuple(call for call in relation.calls if call.name in wanted)
+            read = frozenset(relation.keys).union(*(call.columns for call in calls))
+            return Aggregate(prune(relation.child, read), relation.keys, calls)
+        case TableAt() | Staged() | SemiJoin() | Expand():
+            return relation  # the planner makes these; a query that was just read has none
+        case _:
+            assert_never(relation)
