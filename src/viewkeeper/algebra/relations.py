@@ -25,7 +25,7 @@ class IllFormed(ValueError):
     """A relation that cannot exist; always a fault of the engine, never of the user."""
 
 
-def _require(condition: bool, message: str) -> None:
+def _require(condition: bool, message: str) -> None:  # noqa: FBT001  (reads like an assertion)
     if not condition:
         raise IllFormed(message)
 
@@ -243,17 +243,7 @@ class Expand:
 
 
 Relation: TypeAlias = (
-    Scan
-    | TableAt
-    | Staged
-    | Filter
-    | Project
-    | Join
-    | SemiJoin
-    | UnionAll
-    | Distinct
-    | Aggregate
-    | Expand
+    Scan | TableAt | Staged | Filter | Project | Join | SemiJoin | UnionAll | Distinct | Aggregate | Expand
 )
 
 

@@ -1,1 +1,4 @@
-"""."""
+"""Install: a view's change applied to its storage. One file per way of doing it.
+
+Each gives the statements for what was counted; they run in a session whose writes go to the epoch's branch.
+"""

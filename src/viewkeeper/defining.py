@@ -1,0 +1,133 @@
+"""From a definition to a view that can be kept: analysed, laid out, and checked against the catalog."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from viewkeeper.algebra.relations import Project, Relation
+from viewkeeper.algebra.scalars import Named, column
+from viewkeeper.analyse.analysis import Analysis, TableInfo
+from viewkeeper.analyse.reading import analyse
+from viewkeeper.define.definitions import SessionPins, ViewDefinition
+from viewkeeper.errors import DefinitionError
+from viewkeeper.execute.engine import Engine
+from viewkeeper.install.storage import NAMESPACE
+from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.exactness import inexact_inner_aggregate
+from viewkeeper.plan.layout import Layout, bag_layout, layout_of
+from viewkeeper.situations import source_facts
+from viewkeeper.sql.quoting import show_path
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Finds the tables that a query names, as Spark would."""
+
+    engine: Engine
+    library: Library
+    pins: SessionPins
+
+    def __call__(self, parts: tuple[str, ...]) -> TableInfo | None:
+        full = self.full_name(parts)
+        view = self.library.views.get(show_path(full))
+        if view is not None:
+            return TableInfo(view.name, tuple(zip(view.layout.columns, self._types(view), strict=True)))
+        columns = self.engine.catalog.columns(full)
+        return None if columns is None else TableInfo(show_path(full), columns)
+
+    def full_name(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """The name with catalog and namespace, completed from the definition's session."""
+        if len(parts) > 1 and parts[0] in self.engine.catalog.catalogs():
+            return parts
+        if len(parts) == 1:
+            return (self.pins.catalog, *self.pins.namespace, *parts)
+        return (self.pins.catalog, *parts)
+
+    def _types(self, view: KnownView) -> list[str]:
+        relation = view.layout.shown(view.layout.stored(self.library.states[view.name].storage, None))
+        return list(self.engine.catalog.types(relation, view.definition.session).values())
+
+
+def define(engine: Engine, library: Library, definition: ViewDefinition) -> KnownView:
+    """Analyse a definition and lay its storage out; every problem is an error before anything changes."""
+    _refuse_reserved(definition)
+    resolver = Resolver(engine, library, definition.session)
+    pins = definition.session
+
+    def referee(sql: str) -> list[tuple[str, str]]:
+        return engine.catalog.schema(sql, pins)
+
+    analysis = analyse(definition.query, session=pins, resolve=resolver, referee=referee)
+    columns = _named(definition, referee(definition.query))
+    analysis = _renamed(analysis, [name for name, _ in columns])
+    analysis, layout = _laid_out(engine, pins, analysis, columns)
+    name = show_path(definition.name)
+    view = KnownView(name, uuid.uuid4().hex, definition, analysis, layout, {})
+    view = replace(view, sources=source_facts(engine, view, library.views))
+    library.with_views(view).graph.order()  # raises when it closes a circle
+    return view
+
+
+def _laid_out(
+    engine: Engine, pins: SessionPins, analysis: Analysis, columns: list[tuple[str, str]]
+) -> tuple[Analysis, Layout]:
+    if analysis.relation is None:
+        return analysis, bag_layout(columns, None)
+
+    def types(relation: Relation) -> Mapping[str, str]:
+        return engine.catalog.types(relation, pins)
+
+    inexact = inexact_inner_aggregate(analysis.relation, types)
+    if inexact is not None:
+        return Analysis(analysis.text, None, inexact), bag_layout(columns, None)
+    return analysis, layout_of(analysis.relation, columns, types)
+
+
+def _named(definition: ViewDefinition, schema: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The view's columns: the query's, or those that the DDL lists."""
+    listed = definition.columns
+    if listed and len(listed) != len(schema):
+        raise DefinitionError(
+            f"view {show_path(definition.name)} lists {len(listed)} columns, its query has {len(schema)}",
+            code="VK-COLUMN-COUNT",
+            hint="Name every column of the query, or none.",
+        )
+    names = [column.name for column in listed] if listed else [name for name, _ in schema]
+    folded = Counter(name.casefold() for name in names)
+    twice = [name for name in names if folded[name.casefold()] > 1]
+    if twice:
+        raise DefinitionError(
+            f"view {show_path(definition.name)} would have two columns named {twice[0]}",
+            code="VK-DUPLICATE-COLUMN",
+            hint="Give each its own name with AS.",
+        )
+    hidden = [name for name in names if name.casefold().startswith("_vk_")]
+    if hidden:
+        raise DefinitionError(
+            f"column {hidden[0]}: names that begin with _vk_ are viewkeeper's own",
+            code="VK-RESERVED-NAME",
+            hint="Choose another name with AS.",
+        )
+    return [(name, kind) for name, (_, kind) in zip(names, schema, strict=True)]
+
+
+def _renamed(analysis: Analysis, names: list[str]) -> Analysis:
+    relation = analysis.relation
+    if relation is None or list(relation.columns) == names:
+        return analysis
+    items = tuple(Named(new, column(old)) for new, old in zip(names, relation.columns, strict=True))
+    return replace(analysis, relation=Project(relation, items))
+
+
+def _refuse_reserved(definition: ViewDefinition) -> None:
+    *namespace, view = definition.name
+    if NAMESPACE in (part.casefold() for part in namespace) or view.casefold().startswith("_vk_"):
+        raise DefinitionError(
+            f"{show_path(definition.name)}: namespace {NAMESPACE} and names that begin with _vk_ are "
+            "viewkeeper's own",
+            code="VK-RESERVED-NAME",
+            hint="Choose another name for the view.",
+        )

@@ -1,0 +1,279 @@
+"""Runs one epoch: stage on branches, publish in one ledger transaction, finish.
+
+begin ─► intend ─► compute ─► install on branches ─► publish ─► fast-forward
+                 a crash here: the intents clean up  ▲ commit point   ▲ a crash here: chores are redone
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from viewkeeper.errors import LedgerError, RefreshError, ViewkeeperError
+from viewkeeper.events import (
+    EpochAbandoned,
+    EpochPublished,
+    EpochStarted,
+    Event,
+    Phase,
+    StepFinished,
+    StepStarted,
+)
+from viewkeeper.execute.engine import Engine
+from viewkeeper.execute.executor import Executor, InstallContext, Outcome
+from viewkeeper.install import storage
+from viewkeeper.install.publish import EPOCH_PROPERTY, Head
+from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.records import (
+    Chore,
+    ChoreKind,
+    EpochRecord,
+    Lease,
+    NewEpoch,
+    ViewRefreshRecord,
+    ViewState,
+)
+from viewkeeper.library import KnownView
+from viewkeeper.plan.codec import CODEC
+from viewkeeper.plan.situation import ViewInput
+from viewkeeper.plan.steps import EpochPlan, Install, Strategy, ViewPlan
+
+logger = logging.getLogger("viewkeeper")
+
+LEASE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an epoch is to do: the plan, and what it defines and drops on the way."""
+
+    plan: EpochPlan
+    inputs: Mapping[str, ViewInput]
+    views: Mapping[str, KnownView]
+    define: Sequence[str] = ()
+    without_data: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    drop_storages: Sequence[str] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@contextmanager
+def held_lease(ledger: Ledger, holder: str, seconds: float = LEASE_SECONDS) -> Iterator[Lease]:
+    """The lease, renewed in the background for as long as the block runs."""
+    lease = ledger.acquire(holder, seconds)
+    stop = threading.Event()
+
+    def renew() -> None:
+        while not stop.wait(seconds / 3):
+            try:
+                ledger.renew(lease)
+            except LedgerError:
+                # Lost or unreachable: publishing will find out and refuse, which is what matters.
+                return
+
+    thread = threading.Thread(target=renew, name="viewkeeper-lease", daemon=True)
+    thread.start()
+    try:
+        yield lease
+    finally:
+        stop.set()
+        thread.join()
+        ledger.release(lease)
+
+
+class EpochRunner:
+    """Runs epochs under a lease."""
+
+    def __init__(self, ledger: Ledger, engine: Engine, emit: Callable[[Event], None]) -> None:
+        self._ledger = ledger
+        self._engine = engine
+        self._emit = emit
+
+    def finish_chores(self) -> None:
+        """Finish what published epochs left to do, and clean up after those that died. Needs the lease."""
+        chores = self._ledger.chores()
+        if chores:
+            self._engine.run_chores(chores, self._chore_done)
+
+    def run(self, lease: Lease, work: Work) -> EpochRecord:
+        """Run and publish one epoch; on any failure every view stays as it was."""
+        epoch = self._ledger.begin(lease)
+        self._emit(EpochStarted(epoch, tuple(view.view for view in work.plan.views)))
+        executor = self._engine.executor(work.views, self._emit)
+        try:
+            record = self._stage_and_publish(lease, epoch, work, executor)
+        except BaseException as error:
+            self._give_up(lease, epoch, error)
+            if isinstance(error, Exception) and not isinstance(error, ViewkeeperError):
+                raise self._engine.explain_failure(error, executor.failed_view) from error
+            raise
+        finally:
+            executor.clear()
+        self._emit(EpochPublished(epoch))
+        with self._phase(Phase.FINISH, record.seconds):
+            self.finish_chores()
+        return record
+
+    def _stage_and_publish(self, lease: Lease, epoch: int, work: Work, executor: Executor) -> EpochRecord:
+        branch = storage.branch_name(epoch)
+        installs = [step for step in work.plan.steps if isinstance(step, Install)]
+        self._ledger.intend(lease, epoch, self._intents(epoch, branch, installs, work))
+        self._emit(StepFinished(None, Phase.OBSERVE, 0.0, None))
+        for name in work.define:
+            view = work.views[name]
+            self._engine.create_storage(work.inputs[name].storage, view.layout, view.definition)
+        with self._phase(Phase.COMPUTE, work.seconds):
+            executor.compute(work.plan.steps)
+        with self._phase(Phase.INSTALL, work.seconds):
+            executor.install(work.plan.steps, self._install_context(epoch, branch, work))
+        work.seconds["extract"] = executor.extract_seconds
+        with self._phase(Phase.PUBLISH, work.seconds):
+            written = [step.storage for step in installs if executor.outcomes[step.view].statements]
+            heads = self._engine.heads(written, epoch)
+            self._require_all(written, heads)
+            new = self._new_epoch(epoch, branch, work, executor.outcomes, heads)
+            return self._ledger.publish(lease, new)
+
+    @staticmethod
+    def _require_all(written: Sequence[str], heads: Mapping[str, Head]) -> None:
+        missing = [table for table in written if table not in heads]
+        if missing:
+            raise RefreshError(
+                f"what was written to {', '.join(missing)} is not on the epoch's branch",
+                hint="Did somebody drop the branch? Refresh again.",
+            )
+
+    @staticmethod
+    def _intents(epoch: int, branch: str, installs: Sequence[Install], work: Work) -> list[Chore]:
+        """What to clean up should we die before publishing."""
+        branches = [
+            Chore(None, ChoreKind.DROP_BRANCH, epoch, {"storage": step.storage, "branch": branch})
+            for step in installs
+            if step.view not in work.define
+        ]
+        storages = [
+            Chore(None, ChoreKind.DROP_STORAGE, epoch, {"storage": work.inputs[name].storage})
+            for name in work.define
+        ]
+        return [*branches, *storages]
+
+    @staticmethod
+    def _install_context(epoch: int, branch: str, work: Work) -> InstallContext:
+        """The identity of the batch and the versions behind it go into every snapshot's summary, where
+        other engines can read them (the shape of Iceberg's materialized-view proposal)."""
+        properties = {}
+        for plan in work.plan.views:
+            refresh_state = {"source-states": [{"table": t, "version": v} for t, v in plan.vector]}
+            properties[plan.view] = {
+                EPOCH_PROPERTY: str(epoch),
+                "viewkeeper.view": plan.view,
+                "refresh-state": json.dumps(refresh_state),
+            }
+        rows = {name: view.rows for name, view in work.inputs.items()}
+        return InstallContext(branch, properties, rows)
+
+    def _new_epoch(
+        self,
+        epoch: int,
+        branch: str,
+        work: Work,
+        outcomes: Mapping[str, Outcome],
+        heads: Mapping[str, Head],
+    ) -> NewEpoch:
+        snapshots = {
+            name: heads[view.storage].snapshot if view.storage in heads else view.snapshot
+            for name, view in work.inputs.items()
+        }
+        states = []
+        for plan in work.plan.views:
+            if not plan.changed and plan.view not in work.define:
+                continue
+            view = work.inputs[plan.view]
+            parents = {table: snapshots[table] for table in view.analysis.tables if table in work.inputs}
+            empty = plan.view in work.without_data
+            vector = {} if empty else {**dict(plan.vector), **parents}
+            states.append(
+                ViewState(
+                    plan.view,
+                    work.views[plan.view].definition_id,
+                    view.storage,
+                    None if empty else snapshots[plan.view],
+                    vector,
+                    epoch,
+                )
+            )
+        return NewEpoch(
+            id=epoch,
+            source_versions={table: version or "" for table, version in work.plan.versions},
+            states=tuple(states),
+            refreshes=tuple(
+                _refresh(plan, outcomes.get(plan.view), heads.get(work.inputs[plan.view].storage))
+                for plan in work.plan.views
+                if plan.view not in work.without_data
+            ),
+            define=tuple(work.views[name].record(epoch) for name in work.define),
+            drop=tuple(work.drop),
+            redo=tuple(self._redo(epoch, branch, work, heads)),
+            plan=CODEC.encode(work.plan),  # type: ignore[arg-type]  # a tagged object is a JSON object
+            seconds=dict(work.seconds),
+        )
+
+    @staticmethod
+    def _redo(epoch: int, branch: str, work: Work, heads: Mapping[str, Head]) -> Iterator[Chore]:
+        """What remains to be done once it is published; each can be done again."""
+        for table in heads:
+            yield Chore(None, ChoreKind.FAST_FORWARD, epoch, {"storage": table, "branch": branch})
+        for name in work.define:
+            view = work.views[name]
+            sql = storage.create_view(view.definition, view.layout, work.inputs[name].storage)
+            yield Chore(None, ChoreKind.CREATE_VIEW, epoch, {"view": name, "sql": sql})
+        for name in work.drop:
+            yield Chore(None, ChoreKind.DROP_VIEW, epoch, {"view": name})
+        for table in work.drop_storages:
+            yield Chore(None, ChoreKind.DROP_STORAGE, epoch, {"storage": table})
+
+    def _give_up(self, lease: Lease, epoch: int, error: BaseException) -> None:
+        """Publish nothing, and clean up what was staged; what cannot be cleaned now is cleaned next time."""
+        said = str(error) or type(error).__name__
+        self._emit(EpochAbandoned(epoch, said))
+        try:
+            self._ledger.abandon(lease, epoch, said)
+            self.finish_chores()
+        except Exception as second:
+            # The first error is the one to tell; the intents stay in the ledger for the next refresh.
+            logger.warning("epoch %s: cleaning up is left to the next refresh: %s", epoch, second)
+
+    def _chore_done(self, chore: Chore) -> None:
+        self._ledger.done(chore)
+        self._emit(StepFinished(None, Phase.FINISH, 0.0, None))
+
+    @contextmanager
+    def _phase(self, phase: Phase, seconds: dict[str, float]) -> Iterator[None]:
+        self._emit(StepStarted(None, phase, ""))
+        started = time.monotonic()
+        yield
+        seconds[phase.value] = time.monotonic() - started
+        self._emit(StepFinished(None, phase, seconds[phase.value], None))
+
+
+def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> ViewRefreshRecord:
+    estimates = {"work_incremental": plan.work.incremental, "work_full": plan.work.full}
+    if outcome is None:
+        return ViewRefreshRecord(plan.view, plan.strategy.value, None, plan.reason, estimates=estimates)
+    counts = outcome.counts
+    installed = plan.installer.value if plan.installer and outcome.statements else None
+    if plan.strategy is Strategy.FULL:
+        rows = head.rows if head is not None and head.rows is not None else 0
+        return ViewRefreshRecord(
+            plan.view, plan.strategy.value, installed, plan.reason, rows, rows, None, None,
+            outcome.compute_seconds, outcome.install_seconds, estimates,
+        )  # fmt: skip
+    return ViewRefreshRecord(
+        plan.view, plan.strategy.value, installed, plan.reason, counts.total, counts.inserted,
+        counts.deleted, counts.updated, outcome.compute_seconds, outcome.install_seconds, estimates,
+    )  # fmt: skip

@@ -1,0 +1,97 @@
+"""What Spark says of tables and queries: the referee. Analysis only; none of this runs a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from viewkeeper.algebra.relations import Relation
+from viewkeeper.define.definitions import SessionPins
+from viewkeeper.execute.sessions import Sessions
+from viewkeeper.sql.printer import print_relation
+from viewkeeper.sql.quoting import quote_path
+
+_ROWS = re.compile(r"(\d+) rows")
+_SNAPSHOT = re.compile(r"current-snapshot-id=(\d+|none)")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What the catalog knows of a table without reading it."""
+
+    provider: str
+    is_view: bool
+    snapshot: str | None
+    rows: int | None
+
+
+class Catalog:
+    """Questions to Spark's catalogs and analyser."""
+
+    def __init__(self, sessions: Sessions, pins: SessionPins) -> None:
+        self._sessions = sessions
+        self._pins = pins
+
+    @property
+    def session(self) -> SparkSession:
+        return self._sessions.pinned(self._pins)
+
+    def catalogs(self) -> frozenset[str]:
+        """The names of the catalogs that can be named first in a table's name."""
+        settings = self.session.conf.getAll
+        prefix = "spark.sql.catalog."
+        named = {key[len(prefix) :] for key in settings if key.startswith(prefix)}
+        return frozenset(name for name in named if "." not in name) | {"spark_catalog"}
+
+    def columns(self, parts: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+        """The columns of a table or view and their types; ``None`` when there is none of that name."""
+        try:
+            schema = self.session.table(quote_path(parts)).schema
+        except AnalysisException:
+            return None
+        return tuple((field.name, field.dataType.simpleString()) for field in schema.fields)
+
+    def facts(self, parts: tuple[str, ...]) -> TableFacts | None:
+        """What is known of a table; ``None`` when it does not exist."""
+        try:
+            described = self.session.sql(f"DESCRIBE TABLE EXTENDED {quote_path(parts)}").collect()
+        except PySparkException:
+            return None
+        details = {row["col_name"]: row["data_type"] or "" for row in described}
+        snapshot = _SNAPSHOT.search(details.get("Table Properties", ""))
+        rows = _ROWS.search(details.get("Statistics", ""))
+        return TableFacts(
+            provider=details.get("Provider", ""),
+            is_view="View Text" in details
+            or details.get("Type") == "VIEW"
+            or "# View Information" in details,
+            snapshot=None if snapshot is None or snapshot[1] == "none" else snapshot[1],
+            rows=int(rows[1]) if rows else None,
+        )
+
+    def names_in(self, namespace: tuple[str, ...]) -> Sequence[str]:
+        """The tables and views of a namespace, for suggestions."""
+        try:
+            tables = self.session.sql(f"SHOW TABLES IN {quote_path(namespace)}").collect()
+        except PySparkException:
+            return ()
+        return [row["tableName"] for row in tables]
+
+    def schema(self, query: str, pins: SessionPins) -> list[tuple[str, str]]:
+        """The columns and types of a query, or Spark's own error."""
+        fields = self._sessions.pinned(pins).sql(query).schema.fields
+        return [(field.name, field.dataType.simpleString()) for field in fields]
+
+    def types(self, relation: Relation, pins: SessionPins) -> Mapping[str, str]:
+        """The types of a relation's columns."""
+        return dict(
+            zip(
+                relation.columns,
+                (kind for _, kind in self.schema(print_relation(relation), pins)),
+                strict=True,
+            )
+        )

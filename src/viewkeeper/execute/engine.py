@@ -1,0 +1,107 @@
+"""The Spark side of a warehouse: one object that holds its sessions and does its Spark work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.define.definitions import SessionPins, ViewDefinition
+from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
+from viewkeeper.events import Event
+from viewkeeper.execute.catalog import Catalog
+from viewkeeper.execute.executor import Executor
+from viewkeeper.execute.observing import Observer
+from viewkeeper.execute.sessions import Sessions
+from viewkeeper.execute.verifying import compare
+from viewkeeper.install import storage
+from viewkeeper.install.publish import Head, heads, run_chores
+from viewkeeper.ledger.records import Chore
+from viewkeeper.plan.layout import Layout
+from viewkeeper.session import CATALOG, embedded_session, require_views, session_pins
+
+
+class Defined(Protocol):
+    """Something with a definition, such as a known view."""
+
+    @property
+    def definition(self) -> ViewDefinition: ...
+
+
+class Engine:
+    """Everything that needs Spark. Work runs in sessions of our own; ``spark`` is the user's."""
+
+    def __init__(self, spark: SparkSession, catalog: str) -> None:
+        self.spark = spark
+        self.catalog_name = catalog
+        require_views(spark, catalog)
+        self.sessions = Sessions(spark)
+        self.pins = session_pins(spark)
+        self.catalog = Catalog(self.sessions, self.pins)
+        self.observer = Observer(self.catalog.session, self.catalog)
+
+    def current_pins(self) -> SessionPins:
+        """What gives a query its meaning in the user's session now; overflow is always an error."""
+        pins = session_pins(self.spark)
+        return SessionPins(pins.catalog, pins.namespace, pins.time_zone, True, pins.case_sensitive)
+
+    def executor(self, views: Mapping[str, Defined], emit: Callable[[Event], None]) -> Executor:
+        """For one epoch."""
+        pins = {name: view.definition.session for name, view in views.items()}
+        return Executor(self.sessions, pins, self.pins, emit)
+
+    def create_storage(self, table: str, layout: Layout, definition: ViewDefinition) -> None:
+        """An empty storage table; a type that Iceberg cannot store is the definition's error."""
+        for statement in storage.create_storage(table, layout, definition):
+            try:
+                self.catalog.session.sql(statement)
+            except PySparkException as error:
+                raise DefinitionError(
+                    f"the view's rows cannot be stored: {first_line(error)}",
+                    code="VK-UNSTORABLE",
+                    hint="Cast the column to a type that Iceberg has, or mend PARTITIONED BY / CLUSTER BY.",
+                ) from error
+
+    def heads(self, storages: Sequence[str], epoch: int) -> dict[str, Head]:
+        """Where an epoch's branches stand."""
+        return heads(self.catalog.session, storages, epoch)
+
+    def run_chores(self, chores: Sequence[Chore], done: Callable[[Chore], None]) -> None:
+        """Finish or clean up."""
+        run_chores(self.catalog.session, chores, done)
+
+    def compare(
+        self, columns: Sequence[tuple[str, str]], query: str, view: str, pins: SessionPins
+    ) -> tuple[int, int]:
+        """Rows missing from the view, and rows it has too many."""
+        return compare(self.sessions.pinned(pins), columns, query, view)
+
+    def rows(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
+        """A small result as a DataFrame of the user's session."""
+        return self.spark.createDataFrame(list(rows), schema)
+
+    def explain_failure(self, error: Exception, view: str | None) -> ViewkeeperError:
+        """Spark's failure in our words: which view, and that nothing was changed."""
+        name = f"view {view}" if view else "the epoch"
+        if not isinstance(error, PySparkException):
+            return RefreshError(f"{name}: {first_line(error)}; every view is as it was")
+        condition = error.getCondition() or ""
+        overflow = "OVERFLOW" in condition or "OUT_OF_RANGE" in condition
+        return RefreshError(
+            f"{name}: {first_line(error)}; every view is as it was",
+            code="VK-OVERFLOW" if overflow else "VK-REFRESH-FAILED",
+            hint="Cast to a wider type in the view's query." if overflow else None,
+        )
+
+
+def embedded_engine(folder: Path) -> Engine:
+    """An engine on the embedded warehouse in the folder."""
+    return Engine(embedded_session(folder), CATALOG)
+
+
+def first_line(error: Exception) -> str:
+    """What Spark says, without the plan and the stack."""
+    return str(error).strip().split("\n", 1)[0][:500]

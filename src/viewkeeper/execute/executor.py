@@ -1,0 +1,237 @@
+"""Runs the steps of a plan: extract and compute first, install when all is computed.
+
+Steps run as soon as what they read is staged, a few at a time; installs run concurrently, in a session each.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.algebra.aggregates import GROUP_COUNT
+from viewkeeper.algebra.scalars import WEIGHT
+from viewkeeper.algebra.summary_delta import OPERATION
+from viewkeeper.define.definitions import SessionPins
+from viewkeeper.errors import RefreshError
+from viewkeeper.events import Event, Phase, StepFinished, StepStarted
+from viewkeeper.execute.sessions import Sessions
+from viewkeeper.execute.staging import Staging
+from viewkeeper.install import bags, groups, overwrite
+from viewkeeper.install.counts import Counts
+from viewkeeper.plan.references import staged_by
+from viewkeeper.plan.steps import (
+    ComputeBag,
+    ComputeGroups,
+    ComputeRows,
+    ComputeVisible,
+    Extract,
+    Install,
+    Publish,
+    Share,
+    Step,
+)
+from viewkeeper.sql.printer import print_relation
+
+CONCURRENT_STEPS = 4
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What happened to one view."""
+
+    counts: Counts = field(default_factory=Counts)
+    statements: tuple[str, ...] = ()
+    compute_seconds: float = 0.0
+    install_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class InstallContext:
+    """What installing needs to know beside the steps."""
+
+    branch: str
+    properties: Mapping[str, Mapping[str, str]]
+    storage_rows: Mapping[str, int | None]
+
+
+class Executor:
+    """Runs one plan."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        pins: Mapping[str, SessionPins],
+        default_pins: SessionPins,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._sessions = sessions
+        self._pins = pins
+        self._default_pins = default_pins
+        self._emit = emit
+        self._staging = Staging()
+        self._lock = threading.Lock()
+        self.outcomes: dict[str, Outcome] = {}
+        self.extract_seconds = 0.0
+        self.failed_view: str | None = None
+
+    def compute(self, steps: Sequence[Step]) -> None:
+        """Run every step that computes. Touches no view."""
+        computing = [step for step in steps if not isinstance(step, (Install, Publish))]
+        names = [step.name for step in computing]
+        done: dict[str, Future[None]] = {}
+        with ThreadPoolExecutor(CONCURRENT_STEPS, "viewkeeper") as pool:
+            for step in computing:
+                # Futures start in the order of submission, and a step comes after those it reads.
+                before = [done[name] for name in staged_by(step, names) if name in done]
+                done[step.name] = pool.submit(self._after, before, step)
+            self._wait(pool, done.values())
+
+    def install(self, steps: Sequence[Step], context: InstallContext) -> None:
+        """Install what was computed, each view on the epoch's branch of its storage."""
+        installs = [step for step in steps if isinstance(step, Install)]
+        with ThreadPoolExecutor(CONCURRENT_STEPS, "viewkeeper") as pool:
+            self._wait(pool, [pool.submit(self._install, step, context) for step in installs])
+
+    def clear(self) -> None:
+        """Forget the staged results."""
+        self._staging.clear()
+
+    def _wait(self, pool: ThreadPoolExecutor, futures: Iterable[Future[None]]) -> None:
+        pending = list(futures)
+        try:
+            for future in pending:
+                future.result()
+        except BaseException:
+            # The first failure, or Ctrl-C: stop the rest at once, nothing of it will be published.
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._sessions.interrupt()
+            raise
+
+    def _after(self, before: Sequence[Future[None]], step: Step) -> None:
+        for future in before:
+            future.result()
+        match step:
+            case Extract():
+                self._extract(step)
+            case Share() | ComputeVisible():
+                session = self._session(step.view)
+                self._staging.stage(session, step.name, session.sql(print_relation(step.relation)))
+            case ComputeGroups():
+                self._timed(step.view, Phase.COMPUTE, lambda: self._compute_groups(step))
+            case ComputeBag():
+                self._timed(step.view, Phase.COMPUTE, lambda: self._compute_bag(step))
+            case ComputeRows():
+                self._timed(step.view, Phase.COMPUTE, lambda: self._compute_rows(step))
+            case Install() | Publish():
+                raise AssertionError("installed apart")
+
+    def _extract(self, step: Extract) -> None:
+        started = time.monotonic()
+        self._emit(StepStarted(None, Phase.EXTRACT, step.table))
+        session = self._sessions.pinned(self._default_pins)
+        rows = self._staging.stage(session, step.name, session.sql(step.sql)).count()
+        seconds = time.monotonic() - started
+        with self._lock:
+            self.extract_seconds += seconds
+        self._emit(StepFinished(None, Phase.EXTRACT, seconds, rows))
+
+    def _compute_groups(self, step: ComputeGroups) -> Counts:
+        session = self._session(step.view)
+        touched = self._staging.stage(session, step.name, session.sql(print_relation(step.relation)))
+        counted = touched.selectExpr(
+            f"count_if({OPERATION} = 'I') AS inserted",
+            f"count_if({OPERATION} = 'D') AS deleted",
+            f"count_if({OPERATION} = 'U') AS updated",
+            f"coalesce(min({GROUP_COUNT}), 0) AS least",
+        ).collect()[0]
+        if counted["least"] < 0:
+            raise _negative(step.view, f"a group would hold {counted['least']} rows")
+        return Counts(counted["inserted"], counted["deleted"], counted["updated"])
+
+    def _compute_bag(self, step: ComputeBag) -> Counts:
+        session = self._session(step.view)
+        delta = self._staging.stage(session, step.name, session.sql(print_relation(step.relation)))
+        counted = delta.selectExpr(
+            f"coalesce(sum(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} END), 0) AS inserted",
+            f"coalesce(-sum(CASE WHEN {WEIGHT} < 0 THEN {WEIGHT} END), 0) AS deleted",
+        ).collect()[0]
+        counts = Counts(counted["inserted"], counted["deleted"])
+        if counts.deleted:
+            victims = self._staging.stage(session, step.victims, session.sql(bags.victims_query(step)))
+            found = victims.count()
+            if found != counts.deleted:
+                raise _negative(step.view, f"{counts.deleted} rows to delete, {found} of them stored")
+        return counts
+
+    def _compute_rows(self, step: ComputeRows) -> Counts:
+        if step.staged:
+            session = self._session(step.view)
+            self._staging.stage(session, step.name, _rows(session, step))
+        return Counts()
+
+    def _install(self, step: Install, context: InstallContext) -> None:
+        self._timed(step.view, Phase.INSTALL, lambda: self._run_install(step, context))
+
+    def _run_install(self, step: Install, context: InstallContext) -> Counts:
+        counts = self.outcomes[step.view].counts
+        statements = self._statements(step, counts, context.storage_rows.get(step.view))
+        pins = self._pins.get(step.view, self._default_pins)
+        with self._sessions.writing(pins, context.branch, context.properties[step.view]) as session:
+            for statement in statements:
+                session.sql(statement)
+        self.outcomes[step.view].statements = statements
+        return counts
+
+    def _statements(self, step: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
+        match step.source:
+            case ComputeGroups():
+                return groups.statements(step, counts, storage_rows)
+            case ComputeBag():
+                return bags.statements(step, counts, storage_rows)
+            case ComputeRows() as source:
+                return overwrite.statements(
+                    step, f"SELECT * FROM {source.name}" if source.staged else text(source)
+                )
+
+    def _timed(self, view: str, phase: Phase, run: Callable[[], Counts]) -> None:
+        self._emit(StepStarted(view, phase, ""))
+        started = time.monotonic()
+        try:
+            counts = run()
+        except Exception:
+            self.failed_view = self.failed_view or view
+            raise
+        seconds = time.monotonic() - started
+        with self._lock:
+            outcome = self.outcomes.setdefault(view, Outcome())
+            outcome.counts = counts
+            if phase is Phase.COMPUTE:
+                outcome.compute_seconds += seconds
+            else:
+                outcome.install_seconds += seconds
+        self._emit(StepFinished(view, phase, seconds, counts.total))
+
+    def _session(self, view: str) -> SparkSession:
+        return self._sessions.pinned(self._pins.get(view, self._default_pins))
+
+
+def text(step: ComputeRows) -> str:
+    """The query of a full computation, as SQL."""
+    return step.query if isinstance(step.query, str) else print_relation(step.query)
+
+
+def _rows(session: SparkSession, step: ComputeRows) -> DataFrame:
+    return session.sql(text(step))
+
+
+def _negative(view: str, what: str) -> RefreshError:
+    return RefreshError(
+        f"view {view}: {what}; a delta was wrong, nothing was changed",
+        code="VK-NEGATIVE-MULTIPLICITY",
+        hint=f"`viewkeeper repair {view}` rebuilds it from the recorded versions; please report this.",
+    )

@@ -1,0 +1,100 @@
+"""Looks at the sources and the storage tables: where they stand, and what changed since.
+
+Versions cost no job; a change's metadata is read only where a version moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from viewkeeper.errors import SourceError
+from viewkeeper.execute.catalog import Catalog, TableFacts
+from viewkeeper.plan.situation import Span
+from viewkeeper.sources.contract import Change
+from viewkeeper.sources.iceberg import IcebergSource
+from viewkeeper.sql.quoting import parse_path
+
+_REBUILD = frozenset({"VK-SOURCE-EXPIRED", "VK-SOURCE-DIVERGED", "VK-SOURCE-RECREATED"})
+"""What a source can no longer tell: the view is recomputed, or told to be by its policy."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Observed:
+    """Where everything stands now."""
+
+    versions: dict[str, str | None]
+    rows: dict[str, int | None]
+    """Of each source at its version, as far as its metadata tells."""
+    storages: dict[str, TableFacts | None]
+    changes: dict[Span, Change | None] = field(default_factory=dict)
+    lost: dict[Span, str] = field(default_factory=dict)
+
+
+class Observer:
+    """Asks sources and storage tables, several at a time."""
+
+    def __init__(self, session: SparkSession, catalog: Catalog) -> None:
+        self._session = session
+        self._catalog = catalog
+        self._sources: dict[str, IcebergSource] = {}
+
+    def source(self, table: str) -> IcebergSource:
+        """The source that a table belongs to."""
+        if table not in self._sources:
+            self._sources[table] = IcebergSource(self._session, parse_path(table))
+        return self._sources[table]
+
+    def stand(self, tables: Iterable[str], storages: Iterable[str]) -> Observed:
+        """Where sources and storage tables stand; a source that is gone is an error."""
+        versions = _in_parallel(list(tables), self._version)
+        facts = _in_parallel(list(storages), lambda storage: self._catalog.facts(parse_path(storage)))
+        return Observed(versions, {}, facts)
+
+    def look_into(
+        self, observed: Observed, spans: Sequence[Span], identities: Mapping[str, str | None]
+    ) -> None:
+        """Find out what lies within the spans whose two versions differ, and how large the tables are."""
+
+        def change(span: Span) -> Change | str | None:
+            table, old, new = span
+            try:
+                return self.source(table).change(table, old, new, identity=identities.get(table))
+            except SourceError as error:
+                if error.code not in _REBUILD:
+                    raise
+                return str(error.message)
+
+        for span, found in _in_parallel(list(dict.fromkeys(spans)), change).items():
+            if isinstance(found, str):
+                observed.lost[span] = found
+            else:
+                observed.changes[span] = found
+        self._count(observed, {table for table, _, _ in spans})
+
+    def _count(self, observed: Observed, moved: set[str]) -> None:
+        def rows(table: str) -> int | None:
+            if table in moved:
+                # Its history was just read for the change; the statistics are in it.
+                return self.source(table).statistics(table, observed.versions[table]).rows
+            facts = self._catalog.facts(parse_path(table))
+            return None if facts is None else facts.rows
+
+        observed.rows.update(_in_parallel(list(observed.versions), rows))
+
+    def _version(self, table: str) -> str | None:
+        return self.source(table).current()[table]
+
+
+def _in_parallel(keys: Sequence[K], ask: Callable[[K], V]) -> dict[K, V]:
+    if len(keys) <= 1:
+        return {key: ask(key) for key in keys}
+    with ThreadPoolExecutor(min(8, len(keys)), "viewkeeper") as pool:
+        return dict(zip(keys, pool.map(ask, keys), strict=True))

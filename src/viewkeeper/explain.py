@@ -1,0 +1,190 @@
+"""Explains a plan by walking the very steps that the executor runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.analyse.analysis import Reason
+from viewkeeper.install import bags, groups, overwrite
+from viewkeeper.install.counts import Counts
+from viewkeeper.plan.codec import CODEC
+from viewkeeper.plan.references import staged_by
+from viewkeeper.plan.steps import (
+    ComputeBag,
+    ComputeGroups,
+    ComputeRows,
+    ComputeVisible,
+    EpochPlan,
+    Extract,
+    Install,
+    Publish,
+    Share,
+    Step,
+    Strategy,
+    ViewPlan,
+)
+from viewkeeper.sql.printer import print_relation
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a view is kept: whether by deltas, why not, what the next refresh would do, and its SQL."""
+
+    view: str
+    incremental: bool
+    reason: str | None
+    strategy: str
+    sql: str
+    text: str
+    plan: EpochPlan
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "view": self.view,
+            "incremental": self.incremental,
+            "reason": self.reason,
+            "strategy": self.strategy,
+            "sql": self.sql,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a refresh would do. ``str()`` is for people, ``to_json()`` for machines."""
+
+    epoch: EpochPlan
+
+    @property
+    def views(self) -> tuple[ViewPlan, ...]:
+        return self.epoch.views
+
+    def to_json(self) -> Any:
+        """The steps themselves; they can be read back."""
+        return CODEC.encode(self.epoch)
+
+    def __str__(self) -> str:
+        return "\n".join(_plan_lines(self.epoch))
+
+
+def explain_view(name: str, plan: EpochPlan, reason: Reason | None, *, hypothetical: bool) -> Explanation:
+    """The explanation of one view out of a plan."""
+    view = plan.view(name)
+    steps = _steps_for(plan, name)
+    sql = "\n\n".join(f"-- {_title(step)}\n{text}" for step in steps for text in _step_sql(step))
+    head = [
+        f"view {name}",
+        f"  kept     {'by full recompute: ' + str(reason) if reason else 'incrementally'}",
+    ]
+    if hypothetical:
+        head.append("  now      nothing changed; below is what a change of every source would do")
+    else:
+        head.extend(f"  {line}" for line in _view_lines(view))
+    lines = [*head, "  steps", *(f"    {at}. {_title(step)}" for at, step in enumerate(steps, 1))]
+    why = str(reason) if reason else view.reason
+    strategy = Strategy.UNCHANGED if hypothetical else view.strategy
+    text = "\n".join([*lines, "", sql])
+    return Explanation(name, reason is None, why, strategy.value, sql, text, plan)
+
+
+def _plan_lines(plan: EpochPlan) -> Iterator[str]:
+    if plan.changes_nothing:
+        yield "Nothing changed."
+    extracts = [step for step in plan.steps if isinstance(step, Extract)]
+    if extracts:
+        yield "What changed"
+        for step in extracts:
+            why = f"; {step.reason}" if step.reason else ""
+            yield f"  {step.table}: up to +{step.inserted:,} −{step.deleted:,} rows, by {step.method}{why}"
+    yield "Views"
+    width = max((len(view.view) for view in plan.views), default=0)
+    for view in plan.views:
+        line, *more = _view_lines(view)
+        yield f"  {view.view:<{width}}  {line}"
+        yield from (f"  {'':<{width}}  {each}" for each in more)
+
+
+def _view_lines(view: ViewPlan) -> list[str]:
+    if view.strategy is Strategy.UNCHANGED:
+        return [f"unchanged: {view.reason}"]
+    line = view.strategy.value + (f", {view.installer.value}" if view.installer else "")
+    lines = [line + (f": {view.reason}" if view.reason else "")]
+    if view.changed and view.changed != (view.view,):
+        lines.append(f"because of {', '.join(view.changed)}")
+    work = view.work
+    if work.incremental is not None and work.full is not None:
+        lines.append(f"work     {work.incremental:,} rows by deltas, {work.full:,} by recomputing")
+    return lines
+
+
+def _steps_for(plan: EpochPlan, name: str) -> list[Step]:
+    """The view's own steps and those that they read from, in order."""
+    names = [step.name for step in plan.steps if not isinstance(step, (Install, Publish))]
+    wanted: set[str] = set()
+    chosen: list[Step] = []
+    for step in reversed(plan.steps):
+        own = getattr(step, "view", None) == name
+        needed = not isinstance(step, (Install, Publish)) and step.name in wanted
+        if own or needed:
+            chosen.append(step)
+            wanted |= staged_by(step, names)
+    return chosen[::-1]
+
+
+def _title(step: Step) -> str:
+    match step:
+        case Extract():
+            return f"extract the delta of {step.table} by {step.method} into {step.name}"
+        case Share():
+            return f"stage the {step.what} of {step.view} as {step.name}"
+        case ComputeGroups():
+            return f"compute the touched groups of {step.view} as {step.name}"
+        case ComputeBag():
+            return f"compute the delta of {step.view} as {step.name}"
+        case ComputeRows():
+            return f"recompute {step.view}"
+        case ComputeVisible():
+            return f"compute what the readers of {step.view} see change, as {step.name}"
+        case Install():
+            return f"install into {step.storage} on the epoch's branch ({step.installer.value})"
+        case Publish():
+            return "publish all in one ledger transaction, then fast-forward"
+
+
+def _step_sql(step: Step) -> tuple[str, ...]:
+    match step:
+        case Extract():
+            return (step.sql,)
+        case Share() | ComputeGroups() | ComputeVisible():
+            return (print_relation(step.relation),)
+        case ComputeBag():
+            return (print_relation(step.relation), bags.victims_query(step))
+        case ComputeRows():
+            # Written straight into the storage, unless other steps read it too.
+            return (_query(step),) if step.staged else ()
+        case Install():
+            return _install_sql(step)
+        case Publish():
+            return ()
+
+
+def _install_sql(step: Install) -> tuple[str, ...]:
+    """The statements for a change of every kind; the run leaves out what was not counted."""
+    every = Counts(inserted=1, deleted=1, updated=1)
+    match step.source:
+        case ComputeGroups():
+            return groups.statements(step, every, None)
+        case ComputeBag():
+            return bags.statements(step, every, None)
+        case ComputeRows() as source:
+            rows = f"SELECT * FROM {source.name}" if source.staged else _query(source)
+            return overwrite.statements(step, rows)
+
+
+def _query(step: ComputeRows) -> str:
+    return step.query if isinstance(step.query, str) else print_relation(step.query)

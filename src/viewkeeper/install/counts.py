@@ -1,0 +1,23 @@
+"""What is known of a change once it is computed, and before it is installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Rows (or groups) that the change inserts, deletes and updates in the storage."""
+
+    inserted: int = 0
+    deleted: int = 0
+    updated: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.inserted + self.deleted + self.updated
+
+
+SMALL_STORAGE_ROWS = 200_000
+"""Up to so many stored rows one MERGE that also inserts is cheapest: it is one commit, but it cannot
+broadcast the change. Beyond, a MERGE of matches only (which can) and an INSERT are cheaper."""

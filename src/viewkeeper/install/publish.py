@@ -1,0 +1,89 @@
+"""Around the commit point: where the branches stand before it, and the chores that finish after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from viewkeeper.install import storage
+from viewkeeper.ledger.records import Chore, ChoreKind
+
+EPOCH_PROPERTY = "viewkeeper.epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last snapshot that an epoch wrote to a storage table."""
+
+    snapshot: str
+    rows: int | None
+
+
+def heads(session: SparkSession, storages: Sequence[str], epoch: int) -> dict[str, Head]:
+    """Where the epoch's branches stand, by one query over all the tables' snapshots."""
+    if not storages:
+        return {}
+    written = session.sql(storage.epoch_snapshots_query(list(storages), EPOCH_PROPERTY, epoch)).collect()
+    parents = {(row["storage"], row["parent"]) for row in written}
+    return {
+        row["storage"]: Head(row["snapshot"], row["rows"])
+        for row in written
+        if (row["storage"], row["snapshot"]) not in parents
+    }
+
+
+def run_chores(
+    session: SparkSession, chores: Sequence[Chore], done: Callable[[Chore], None], concurrently: int = 4
+) -> None:
+    """Do what a published epoch left to finish, or an abandoned one to clean up. Order matters only within
+    a kind, and every chore can be done twice."""
+
+    def run(chore: Chore) -> None:
+        _run(session, chore)
+        done(chore)
+
+    for kind in (
+        ChoreKind.FAST_FORWARD,
+        ChoreKind.CREATE_VIEW,
+        ChoreKind.DROP_VIEW,
+        ChoreKind.DROP_BRANCH,
+        ChoreKind.DROP_STORAGE,
+    ):
+        of_kind = [chore for chore in chores if chore.kind is kind]
+        with ThreadPoolExecutor(concurrently, "viewkeeper") as pool:
+            list(pool.map(run, of_kind))
+
+
+def _run(session: SparkSession, chore: Chore) -> None:
+    payload = chore.payload
+    match chore.kind:
+        case ChoreKind.FAST_FORWARD:
+            _if_there(session, payload["storage"], lambda: _fast_forward(session, payload))
+        case ChoreKind.CREATE_VIEW:
+            session.sql(payload["sql"])
+        case ChoreKind.DROP_VIEW:
+            session.sql(storage.drop_view(payload["view"]))
+        case ChoreKind.DROP_BRANCH:
+            drop = storage.drop_branch(payload["storage"], payload["branch"])
+            _if_there(session, payload["storage"], lambda: session.sql(drop))
+        case ChoreKind.DROP_STORAGE:
+            session.sql(storage.drop_storage(payload["storage"]))
+
+
+def _fast_forward(session: SparkSession, payload: dict[str, str]) -> None:
+    try:
+        session.sql(storage.fast_forward(payload["storage"], payload["branch"]))
+    except PySparkException as error:
+        # Done before, and the branch is gone; or somebody else moved main, which the next refresh reports.
+        if "does not exist" not in str(error) and "is not an ancestor" not in str(error):
+            raise
+    session.sql(storage.drop_branch(payload["storage"], payload["branch"]))
+
+
+def _if_there(session: SparkSession, table: str, act: Callable[[], object]) -> None:
+    if session.catalog.tableExists(storage.table_sql(table)):
+        act()

@@ -1,0 +1,96 @@
+"""The views a warehouse has, read back from its ledger. Needs no Spark."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.analyse.analysis import Analysis
+from viewkeeper.define.definitions import ViewDefinition
+from viewkeeper.define.vdag import Vdag
+from viewkeeper.errors import NotFoundError
+from viewkeeper.ledger.records import ViewRecord, ViewState
+from viewkeeper.plan.codec import CODEC
+from viewkeeper.plan.layout import Layout
+from viewkeeper.sql.quoting import parse_path, show_path
+
+
+@dataclass(frozen=True, slots=True)
+class KnownView:
+    """A view with its definition, its analysis and its layout."""
+
+    name: str
+    definition_id: str
+    definition: ViewDefinition
+    analysis: Analysis
+    layout: Layout
+    sources: dict[str, Any]
+    """For each source: its identity and the columns that were there when the view was defined."""
+
+    @classmethod
+    def of(cls, record: ViewRecord) -> KnownView:
+        """From the ledger's record."""
+        content = record.analysis
+        return cls(
+            record.name,
+            record.definition_id,
+            CODEC.decode(record.definition),
+            CODEC.decode(content["analysis"]),
+            CODEC.decode(content["layout"]),
+            content.get("sources", {}),
+        )
+
+    def record(self, epoch: int) -> ViewRecord:
+        """For the ledger, as defined in that epoch."""
+        definition = CODEC.encode(self.definition)
+        assert isinstance(definition, dict)
+        analysis = {
+            "analysis": CODEC.encode(self.analysis),
+            "layout": CODEC.encode(self.layout),
+            "sources": self.sources,
+        }
+        return ViewRecord(self.name, definition, analysis, self.definition_id, epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The views as of one epoch, and where their rows are."""
+
+    views: dict[str, KnownView]
+    states: dict[str, ViewState]
+
+    @classmethod
+    def of(cls, records: Iterable[ViewRecord], states: dict[str, ViewState]) -> Library:
+        return cls({record.name: KnownView.of(record) for record in records}, states)
+
+    @property
+    def graph(self) -> Vdag:
+        return Vdag({name: view.analysis.tables for name, view in self.views.items()})
+
+    def with_views(self, *views: KnownView) -> Library:
+        """The library with these views added, or put in the place of those of the same name."""
+        return Library({**self.views, **{view.name: view for view in views}}, self.states)
+
+    def find(self, name: str, default: tuple[str, ...]) -> str:
+        """The full name of a view, given by its full name or by its last parts; ``default`` is the catalog
+        and namespace that go before."""
+        full = self.lookup(name, default)
+        if full is None:
+            near = difflib.get_close_matches(name, [view.rsplit(".", 1)[-1] for view in self.views])
+            hint = f"Did you mean {' or '.join(near)}?" if near else "SHOW MATERIALIZED VIEWS lists them."
+            raise NotFoundError(f"there is no materialized view {name}", code="VK-UNKNOWN-VIEW", hint=hint)
+        return full
+
+    def lookup(self, name: str, default: tuple[str, ...]) -> str | None:
+        """Like :meth:`find`, but ``None`` when there is no such view."""
+        try:
+            parts = parse_path(name)
+        except ValueError:
+            parts = (name,)
+        candidates = [
+            show_path((*default[: len(default) - keep], *parts)) for keep in range(len(default) + 1)
+        ]
+        folded = {view.casefold(): view for view in self.views}
+        return next((folded[c.casefold()] for c in candidates if c.casefold() in folded), None)

@@ -1,0 +1,300 @@
+"""The warehouse maintainer: what a warehouse does with Spark, under the lease.
+
+Its methods come in the order of the flow: define, observe, plan, run; then verify and repair.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from viewkeeper.analyse.statements import CreateView
+from viewkeeper.define.definitions import ColumnSpec, ViewDefinition
+from viewkeeper.defining import Resolver, define
+from viewkeeper.epochs import EpochRunner, Work, held_lease
+from viewkeeper.errors import DefinitionError, RefreshError
+from viewkeeper.events import Event, Phase, StepFinished, StepStarted
+from viewkeeper.execute.engine import Engine
+from viewkeeper.install.storage import new_storage_name
+from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.ledger import utc_now
+from viewkeeper.ledger.records import EpochRecord, Lease, SourceObservation
+from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.situation import Situation
+from viewkeeper.plan.steps import EpochPlan
+from viewkeeper.reading import rows_of
+from viewkeeper.results import Verification
+from viewkeeper.situations import observe
+from viewkeeper.sql.quoting import show_path
+
+
+@dataclass(frozen=True, slots=True)
+class Redefinition:
+    """Views to define or replace, and views to drop, in one epoch."""
+
+    define: tuple[KnownView, ...] = ()
+    drop: tuple[str, ...] = ()
+    without_data: bool = False
+
+
+class Maintainer:
+    """Defines, refreshes and verifies the views of one warehouse."""
+
+    def __init__(
+        self, ledger: Ledger, engine: Engine, emit: Callable[[Event], None], lease_seconds: float
+    ) -> None:
+        self.ledger = ledger
+        self.engine = engine
+        self._emit = emit
+        self._lease_seconds = lease_seconds
+        self._runner = EpochRunner(ledger, engine, emit)
+        self._recover()
+
+    def library(self, epoch: int | None = None) -> Library:
+        """The views as of an epoch (``None``: the latest)."""
+        return Library.of(self.ledger.views(epoch), self.ledger.states(epoch))
+
+    @contextmanager
+    def lease(self) -> Iterator[Lease]:
+        """The lease, with what earlier epochs left to do done first."""
+        holder = f"{getpass.getuser()}@{socket.gethostname()} pid {os.getpid()}"
+        with held_lease(self.ledger, holder, self._lease_seconds) as lease:
+            self._runner.finish_chores()
+            yield lease
+
+    def _recover(self) -> None:
+        """At the first use of Spark: finish what a published epoch left, unless somebody is at work."""
+        if self.ledger.holder() is None and (self.ledger.chores() or self.ledger.failures(limit=1)):
+            with self.lease():
+                pass
+
+    # Define.
+
+    def definition(self, statement: CreateView) -> ViewDefinition:
+        """The definition that a CREATE statement makes in the user's session as it is now."""
+        pins = self.engine.current_pins()
+        name = Resolver(self.engine, self.library(), pins).full_name(statement.name)
+        return ViewDefinition(
+            name=name,
+            query=statement.query,
+            session=pins,
+            columns=tuple(ColumnSpec(column.name, column.comment) for column in statement.columns),
+            comment=statement.comment,
+            partitioned_by=statement.partitioned_by,
+            cluster_by=statement.cluster_by,
+            properties=statement.properties,
+            policy=statement.policy,
+        )
+
+    def create(self, statement: CreateView) -> EpochRecord | None:
+        """Define a view and fill it; ``None`` when it is there already and IF NOT EXISTS was said."""
+        definition = self.definition(statement)
+        name = show_path(definition.name)
+        with self.lease() as lease:
+            library = self.library()
+            existing = library.lookup(name, ())
+            if existing is not None and statement.if_not_exists:
+                return None
+            if existing is not None and not statement.or_replace:
+                raise DefinitionError(
+                    f"there is a materialized view {existing} already",
+                    code="VK-VIEW-EXISTS",
+                    hint="CREATE OR REPLACE MATERIALIZED VIEW replaces it.",
+                )
+            if existing is None:
+                self._require_free(definition)
+            view = define(self.engine, library, definition)
+            followers = self._followers(library.with_views(view), view.name) if existing else ()
+            change = Redefinition((view, *followers), without_data=statement.with_no_data)
+            return self._redefine(lease, library, change)
+
+    def _require_free(self, definition: ViewDefinition) -> None:
+        if self.engine.catalog.facts(definition.name) is not None:
+            raise DefinitionError(
+                f"{show_path(definition.name)} is the name of a table or view in the catalog",
+                code="VK-NAME-TAKEN",
+                hint="Choose another name, or drop what is there.",
+            )
+
+    def _followers(self, library: Library, name: str) -> tuple[KnownView, ...]:
+        """The views that read a replaced one, analysed again: they are recomputed in the same epoch."""
+        descendants = library.graph.descendants(name)
+        followers: list[KnownView] = []
+        for other in library.graph.order():
+            if other not in descendants:
+                continue
+            try:
+                follower = define(self.engine, library, library.views[other].definition)
+            except DefinitionError as error:
+                raise DefinitionError(
+                    f"view {other} reads {name} and would break: {error.message}",
+                    code="VK-BREAKS-READER",
+                    hint=f"Drop or replace {other} first.",
+                ) from error
+            followers.append(follower)
+            library = library.with_views(follower)
+        return tuple(followers)
+
+    def drop(self, name: str) -> EpochRecord:
+        """Drop a view that no other view reads."""
+        with self.lease() as lease:
+            library = self.library()
+            readers = library.graph.children(name)
+            if readers:
+                raise DefinitionError(
+                    f"view {name} is read by {', '.join(readers)}",
+                    code="VK-VIEW-IN-USE",
+                    hint="Drop those first.",
+                )
+            return self._redefine(lease, library, Redefinition(drop=(name,)))
+
+    def _redefine(self, lease: Lease, library: Library, change: Redefinition) -> EpochRecord:
+        after = library.with_views(*change.define)
+        storages = {view.name: new_storage_name(self.engine.catalog_name) for view in change.define}
+        closure: Iterable[str] = after.graph.closure(storages)
+        if change.without_data:
+            closure = storages
+        situation = self._observe(after, closure, None, storages, without_data=change.without_data)
+        plan = plan_epoch(situation)
+        if change.without_data:
+            plan = replace(plan, steps=())
+        return self._run(lease, after, situation, plan, change)
+
+    # Observe and plan.
+
+    def _observe(
+        self,
+        library: Library,
+        names: Iterable[str],
+        policy: str | None,
+        storages: Mapping[str, str] | None = None,
+        *,
+        without_data: bool = False,
+    ) -> Situation:
+        self._emit(StepStarted(None, Phase.OBSERVE, ""))
+        started = time.monotonic()
+        situation = observe(
+            self.engine,
+            library,
+            names,
+            policy=policy,
+            storages=storages,
+            prefix=f"vk_{uuid.uuid4().hex[:8]}",
+        )
+        if not without_data:
+            now = utc_now()
+            self.ledger.observe(
+                {table: SourceObservation(version, now) for table, version in situation.versions.items()}
+            )
+        self._emit(StepFinished(None, Phase.OBSERVE, time.monotonic() - started))
+        return situation
+
+    def plan(self, names: Sequence[str], policy: str | None) -> tuple[EpochPlan, Situation]:
+        """What a refresh of these views would do now. Touches nothing."""
+        library = self.library()
+        closure = library.graph.closure(names)
+        situation = observe(self.engine, library, closure, policy=policy)
+        return plan_epoch(situation), situation
+
+    # Refresh.
+
+    def refresh(self, names: Sequence[str], policy: str | None) -> EpochRecord | EpochPlan:
+        """Refresh these views and their ancestors; the plan itself when there was nothing to do."""
+        with self.lease() as lease:
+            library = self.library()
+            started = time.monotonic()
+            situation = self._observe(library, library.graph.closure(names), policy)
+            plan = plan_epoch(situation)
+            if plan.changes_nothing:
+                return plan
+            return self._run(lease, library, situation, plan, seconds={"observe": time.monotonic() - started})
+
+    def repair(self, name: str) -> EpochRecord:
+        """Rebuild a view from the versions that the ledger recorded for it."""
+        with self.lease() as lease:
+            library = self.library()
+            situation = self._observe(library, [name], "full")
+            state = library.states[name]
+            recorded = {table: state.vector.get(table) for table in situation.versions}
+            view = replace(situation.views[0], needs_full="repaired")
+            plan = plan_epoch(replace(situation, views=(view,), versions=recorded))
+            return self._run(lease, library, replace(situation, views=(view,)), plan)
+
+    def _run(
+        self,
+        lease: Lease,
+        library: Library,
+        situation: Situation,
+        plan: EpochPlan,
+        change: Redefinition | None = None,
+        seconds: dict[str, float] | None = None,
+    ) -> EpochRecord:
+        redefinition = change or Redefinition()
+        defined = [view.name for view in redefinition.define]
+        work = Work(
+            plan=plan,
+            inputs={view.name: view for view in situation.views},
+            views=library.views,
+            define=defined,
+            without_data=defined if redefinition.without_data else (),
+            drop=redefinition.drop,
+            drop_storages=self._storages_of(redefinition.drop),
+            seconds=dict(seconds or {}),
+        )
+        record = self._runner.run(lease, work)
+        self._acknowledge(situation)
+        return record
+
+    def _acknowledge(self, situation: Situation) -> None:
+        for table, version in situation.versions.items():
+            self.engine.observer.source(table).acknowledge({table: version})
+
+    def _storages_of(self, names: Sequence[str]) -> list[str]:
+        """Every storage table that these views ever had."""
+        storages: dict[str, None] = {}
+        for name in names:
+            for epoch in self.ledger.epochs(view=name):
+                state = self.ledger.states(epoch.id).get(name)
+                if state is not None:
+                    storages[state.storage] = None
+            state = self.ledger.states().get(name)
+            if state is not None:
+                storages[state.storage] = None
+        return list(storages)
+
+    # Verify.
+
+    def verify(self, name: str) -> Verification:
+        """The view against its query, recomputed at the recorded versions."""
+        library = self.library()
+        view, state = library.views[name], library.states[name]
+        stored = rows_of(library, name)
+        relations = {table: self._recorded(library, name, table) for table in view.analysis.tables}
+        columns = [
+            (column, kind)
+            for column, (_, kind) in zip(
+                view.layout.columns, self.engine.catalog.schema(stored, view.definition.session), strict=True
+            )
+        ]
+        missing, extra = self.engine.compare(
+            columns, view.analysis.text.fill(relations), stored, view.definition.session
+        )
+        return Verification(name, missing == extra == 0, missing, extra, state.epoch)
+
+    def _recorded(self, library: Library, name: str, table: str) -> str:
+        """What stands in FROM for a table at the version that the view was computed from."""
+        version = library.states[name].vector[table]
+        parent = library.views.get(table)
+        if parent is None:
+            return self.engine.observer.source(table).rows(table, version)
+        states = {**library.states, table: replace(library.states[table], snapshot=version)}
+        if version is None:
+            raise RefreshError(f"view {name} was computed from {table}, whose snapshot is not recorded")
+        return f"(\n{rows_of(Library(library.views, states), table)}\n)"

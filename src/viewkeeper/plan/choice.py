@@ -1,0 +1,48 @@
+"""Incremental or full: the decision, in one place.
+
+A first rule of thumb stands here until there is a cost model: recompute when the deltas hold more than a
+fifth of the rows that recomputing would read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from viewkeeper.errors import RefreshError
+from viewkeeper.plan.steps import Strategy, Work
+
+FULL_ABOVE = 0.2
+"""Share of changed rows above which recomputing is taken to be cheaper."""
+
+POLICIES = ("auto", "incremental", "incremental strict", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to do with a view, and the sentence that says why."""
+
+    strategy: Strategy
+    reason: str | None
+
+
+def choose(view: str, policy: str, obstacle: str | None, work: Work, parents_full: Sequence[str]) -> Choice:
+    """The strategy for a view whose inputs changed. ``obstacle`` says why it cannot be incremental."""
+    if policy == "full":
+        return Choice(Strategy.FULL, "policy full")
+    if obstacle is not None:
+        if policy == "incremental strict":
+            raise RefreshError(
+                f"view {view} cannot be refreshed incrementally: {obstacle}",
+                code="VK-NOT-INCREMENTAL",
+                hint='Use policy "incremental" or "auto" to let it be recomputed.',
+            )
+        return Choice(Strategy.FULL, obstacle)
+    if policy == "auto":
+        if parents_full:
+            return Choice(Strategy.FULL, f"{', '.join(parents_full)} was recomputed")
+        if work.full is not None and work.incremental is not None and work.full > 0:
+            share = work.incremental / work.full
+            if share > FULL_ABOVE:
+                return Choice(Strategy.FULL, f"{share:.0%} of the rows it reads changed")
+    return Choice(Strategy.INCREMENTAL, None)

@@ -1,0 +1,58 @@
+"""Definitions, analyses, layouts and plans as JSON, for the ledger."""
+
+from __future__ import annotations
+
+from viewkeeper.algebra import aggregates, relations, scalars, summary_delta
+from viewkeeper.analyse import analysis
+from viewkeeper.codec import Codec
+from viewkeeper.define import definitions
+from viewkeeper.errors import Position
+from viewkeeper.plan import layout, steps
+
+CODEC = Codec(
+    (
+        scalars.Column,
+        scalars.Scalar,
+        scalars.Named,
+        relations.State,
+        relations.Field,
+        relations.Scan,
+        relations.TableAt,
+        relations.Staged,
+        relations.Filter,
+        relations.Project,
+        relations.Join,
+        relations.SemiJoin,
+        relations.UnionAll,
+        relations.Distinct,
+        relations.AggregateCall,
+        relations.Aggregate,
+        relations.Expand,
+        aggregates.Combine,
+        aggregates.Kept,
+        summary_delta.Groups,
+        Position,
+        analysis.Reason,
+        analysis.TableHole,
+        analysis.QueryText,
+        analysis.Analysis,
+        definitions.SessionPins,
+        definitions.ColumnSpec,
+        definitions.ViewDefinition,
+        layout.Layout,
+        steps.Strategy,
+        steps.Installer,
+        steps.Extract,
+        steps.Share,
+        steps.ComputeGroups,
+        steps.ComputeBag,
+        steps.ComputeRows,
+        steps.ComputeVisible,
+        steps.Install,
+        steps.Publish,
+        steps.Work,
+        steps.ViewPlan,
+        steps.EpochPlan,
+    )
+)
+"""Every class that the ledger may hold."""

@@ -1,0 +1,145 @@
+"""How a view is stored, and how its rows are seen.
+
+A view whose query ends in GROUP BY or DISTINCT is stored as *groups*: the keys and what is kept for each
+aggregate, hidden columns among them; the user's columns (an AVG, a HAVING) are worked out when it is read.
+Any other view is stored as a *bag*: the user's rows, every copy a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from viewkeeper.algebra.aggregates import GROUP_COUNT, keep_for
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    Distinct,
+    Field,
+    Filter,
+    Project,
+    Relation,
+    TableAt,
+)
+from viewkeeper.algebra.scalars import Named, Scalar, column, compose, keep
+from viewkeeper.algebra.summary_delta import Groups
+
+Types = Callable[[Relation], Mapping[str, str]]
+"""Asks Spark for the types of a relation's columns; only analysis, no job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The storage of a view. ``fields`` pairs the stored columns with the names that the algebra uses;
+    ``present`` and ``visible`` make the user's rows of the stored ones."""
+
+    fields: tuple[Field, ...]
+    types: tuple[str, ...]
+    rows: Relation | None
+    groups: Groups | None
+    present: tuple[Named, ...]
+    visible: Scalar | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The user's columns."""
+        return tuple(item.name for item in self.present)
+
+    @property
+    def has_hidden_rows(self) -> bool:
+        return self.visible is not None
+
+    def stored(self, table: str, snapshot: str | None) -> TableAt:
+        """The stored rows at a snapshot, under the algebra's names."""
+        return TableAt(table, snapshot, self.fields)
+
+    def shown(self, stored: Relation) -> Relation:
+        """The user's rows, made of stored ones. Filter and project only, so it applies to deltas too."""
+        rows = stored if self.visible is None else Filter(stored, self.visible)
+        return Project(rows, self.present)
+
+    def stored_name(self, name: str) -> str:
+        return next(field.stored for field in self.fields if field.name == name)
+
+
+def bag_layout(columns: Sequence[tuple[str, str]], rows: Relation | None) -> Layout:
+    """Every copy a row; ``rows`` is ``None`` for a view that is known by its text alone."""
+    names = tuple(name for name, _ in columns)
+    return Layout(
+        fields=tuple(Field(name, name) for name in names),
+        types=tuple(kind for _, kind in columns),
+        rows=rows,
+        groups=None,
+        present=keep(names),
+        visible=None,
+    )
+
+
+def layout_of(relation: Relation, columns: Sequence[tuple[str, str]], types: Types) -> Layout:
+    """The layout for a query in normal form whose columns have these types."""
+    core, values, visible = _peel(relation)
+    if not isinstance(core, Aggregate):
+        return bag_layout(columns, relation)
+    return _groups_layout(core, values, visible, types)
+
+
+def _peel(relation: Relation) -> tuple[Relation, Mapping[str, Scalar], Scalar | None]:
+    """The aggregate below the last filters and projections, and those as expressions over it."""
+    match relation:
+        case Project(child, items):
+            core, values, visible = _peel(child)
+            return core, {item.name: item.scalar.substitute(values) for item in items}, visible
+        case Filter(child, predicate):
+            core, values, visible = _peel(child)
+            condition = predicate.substitute(values)
+            return core, values, condition if visible is None else compose(visible, " AND ", condition)
+        case Distinct(child):
+            core = Aggregate(child, child.columns, ())
+            return core, {name: column(name) for name in core.columns}, None
+        case _:
+            return relation, {name: column(name) for name in relation.columns}, None
+
+
+def _groups_layout(
+    core: Aggregate, values: Mapping[str, Scalar], visible: Scalar | None, types: Types
+) -> Layout:
+    arguments = {call.argument for call in core.calls if call.argument is not None}
+    named = {argument: f"_vk_argument_{at}" for at, argument in enumerate(arguments)}
+    asked = Project(core.child, tuple(Named(name, argument) for argument, name in named.items()))
+    argument_types = types(asked) if arguments else {}
+    kept, call_values = keep_for(core.calls, lambda argument: argument_types[named[argument]])
+
+    rows = Groups(core.child, core.keys, kept, ()).rows
+    row_types = types(rows)
+    groups = Groups(core.child, core.keys, kept, tuple(row_types.items()))
+    present = tuple(Named(name, scalar.substitute(call_values)) for name, scalar in values.items())
+    return Layout(
+        fields=_stored_under_user_names(rows.columns, present),
+        types=tuple(row_types[name] for name in rows.columns),
+        rows=rows,
+        groups=groups,
+        present=present,
+        visible=None if visible is None else visible.substitute(call_values),
+    )
+
+
+def _stored_under_user_names(columns: Sequence[str], present: Sequence[Named]) -> tuple[Field, ...]:
+    """A column that the user sees as it is stored carries the user's name, so that other engines can read
+    the storage table; the rest is hidden behind ``_vk_``."""
+    user_names: dict[str, str] = {}
+    for item in present:
+        if item.is_rename:
+            user_names.setdefault(next(iter(item.scalar.columns)), item.name)
+    hidden = 0
+    fields = []
+    for name in columns:
+        stored = user_names.get(name)
+        if stored is None:
+            hidden += 1
+            stored = name if name.startswith("_vk_") else f"_vk_key_{hidden}"
+        fields.append(Field(stored, name))
+    return tuple(fields)
+
+
+def group_count_column(layout: Layout) -> str:
+    """The stored column that holds COUNT(*) of each group."""
+    return layout.stored_name(GROUP_COUNT)

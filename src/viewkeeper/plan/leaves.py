@@ -1,0 +1,147 @@
+"""What stands for a table in one view's rules: source versions, parents' storage, staged deltas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
+from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Scan, Staged, TableAt
+from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep, words
+from viewkeeper.plan.situation import Situation, ViewInput
+from viewkeeper.plan.steps import Extract, Share, Step, Strategy
+
+SMALL_ROWS = 200_000
+"""A staged delta of at most so many rows is broadcast; Spark has no estimate of its own for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParentOutcome:
+    """What the epoch does with a view that others read: the staged names of its delta and its rows."""
+
+    strategy: Strategy
+    delta: str | None
+    rows: str | None
+    delta_estimate: int
+
+
+class ViewLeaves:
+    """The leaves of one view in one epoch; the steps that they need are added on demand."""
+
+    def __init__(
+        self,
+        view: ViewInput,
+        situation: Situation,
+        parents: dict[str, tuple[ViewInput, ParentOutcome]],
+        extracts: dict[tuple[str, str | None, str | None], Extract],
+        add_step: Callable[[Step], None],
+        new_name: Callable[[str], str],
+    ) -> None:
+        self._view = view
+        self._situation = situation
+        self._parents = parents
+        self._extracts = extracts
+        self._add_step = add_step
+        self._new_name = new_name
+
+    def old(self, scan: Scan) -> Relation:
+        """The rows that the view was last computed from."""
+        if scan.table in self._parents:
+            parent, _ = self._parents[scan.table]
+            return _fields(self._shown(parent, self._view.vector[scan.table]), scan)
+        return self._source_at(scan, self._view.vector[scan.table])
+
+    def new(self, scan: Scan) -> Relation:
+        """The rows that the epoch moves to; of a parent never its branch, but V_old ⊎ ΔV."""
+        if scan.table not in self._parents:
+            return self._source_at(scan, self._situation.versions[scan.table])
+        parent, outcome = self._parents[scan.table]
+        if outcome.rows is not None:
+            return _fields(_staged(outcome.rows, parent.layout.columns), scan)
+        current = self._shown(parent, parent.snapshot)
+        if outcome.delta is None:
+            return _fields(current, scan)
+        return _fields(apply(current, _staged_delta(outcome.delta, parent, outcome)), scan)
+
+    def delta(self, scan: Scan) -> Delta | None:
+        """ΔR between the two; for a parent, what it went through while this view was not refreshed, too."""
+        if scan.table in self._parents:
+            change = self._parent_delta(scan.table)
+        else:
+            span = (scan.table, self._view.vector[scan.table], self._situation.versions[scan.table])
+            change = self._extracted(span)
+        if change is None:
+            return None
+        return Delta(_fields(change.relation, scan, WEIGHT))
+
+    def insert_only(self, scan: Scan) -> bool:
+        if scan.table in self._parents:
+            return self._parent_delta(scan.table) is None
+        span = (scan.table, self._view.vector[scan.table], self._situation.versions[scan.table])
+        change = self._situation.changes.get(span)
+        return change is None or change.deleted == 0
+
+    def share(self, relation: Relation, what: str) -> Relation:
+        """Stage it: the rule reads it more than once."""
+        name = self._new_name("shared")
+        self._add_step(Share(name, self._view.name, what, relation))
+        return _staged(name, relation.columns, small=True)
+
+    def _parent_delta(self, table: str) -> Delta | None:
+        parent, outcome = self._parents[table]
+        layout = parent.layout
+        missed = self._extracted((parent.storage, self._view.vector[table], parent.snapshot))
+        if missed is not None:
+            known = tuple(Field(field.stored, field.name) for field in layout.fields)
+            rows = Project(
+                missed.relation,
+                (*(Named(field.name, column(field.stored)) for field in known), *keep([WEIGHT])),
+            )
+            visible: Relation = rows if layout.visible is None else Filter(rows, layout.visible)
+            missed = Delta(Project(visible, (*layout.present, *keep([WEIGHT]))))
+        now = None if outcome.delta is None else _staged_delta(outcome.delta, parent, outcome)
+        return plus((missed, now))
+
+    def _extracted(self, span: tuple[str, str | None, str | None]) -> Delta | None:
+        step = self._extracts.get(span)
+        if step is None:
+            return None
+        small = step.inserted + step.deleted <= SMALL_ROWS
+        return Delta(_staged(step.name, (*step.columns, WEIGHT), small=small))
+
+    def _source_at(self, scan: Scan, version: str | None) -> Relation:
+        if version is None:
+            # Never written: the table as it is now, without its rows.
+            return Filter(TableAt(scan.table, None, scan.fields), words("false"))
+        return TableAt(scan.table, version, scan.fields)
+
+    @staticmethod
+    def _shown(parent: ViewInput, snapshot: str | None) -> Relation:
+        return parent.layout.shown(parent.layout.stored(parent.storage, snapshot))
+
+
+def _staged(name: str, columns: tuple[str, ...], *, small: bool = False) -> Staged:
+    return Staged(name, tuple(Field(column, column) for column in columns), small)
+
+
+def _staged_delta(name: str, parent: ViewInput, outcome: ParentOutcome) -> Delta:
+    small = outcome.delta_estimate <= SMALL_ROWS
+    return Delta(_staged(name, (*parent.layout.columns, WEIGHT), small=small))
+
+
+def _fields(relation: Relation, scan: Scan, *more: str) -> Relation:
+    """The columns that the scan asks for, under the names it gives them."""
+    if isinstance(relation, Staged):
+        by_name = {field.name.casefold(): field.stored for field in relation.fields}
+        chosen = tuple(Field(by_name[field.stored.casefold()], field.name) for field in scan.fields)
+        return Staged(relation.name, (*chosen, *(Field(name, name) for name in more)), relation.small)
+    by_fold = {name.casefold(): name for name in relation.columns}
+    items = tuple(Named(field.name, column(by_fold[field.stored.casefold()])) for field in scan.fields)
+    return Project(relation, (*items, *keep(more)))
+
+
+def difference(new: Relation, old: Relation) -> Delta:
+    """The delta between two states of a view, each given as rows."""
+    both = plus((inserted(new), deleted(old)))
+    assert both is not None
+    return consolidate(both)

@@ -1,0 +1,340 @@
+"""Puts an epoch together: bottom-up over the views, what to do with each and the steps that do it.
+
+All extractions and computations come before all installations: while deltas are computed, no view changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
+from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Scan, Staged, scans
+from viewkeeper.algebra.rules.affected_keys import restrict
+from viewkeeper.algebra.rules.delta import delta, insert_only
+from viewkeeper.algebra.rules.leaves import new
+from viewkeeper.algebra.scalars import Named, column, compose, keep
+from viewkeeper.algebra.summary_delta import (
+    OPERATION,
+    Groups,
+    is_self_maintainable,
+    summary_delta,
+    touched_by_recomputing,
+    touched_by_summary_delta,
+)
+from viewkeeper.plan.choice import choose
+from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
+from viewkeeper.plan.references import without_unused
+from viewkeeper.plan.situation import Situation, Span, ViewInput
+from viewkeeper.plan.steps import (
+    Compute,
+    ComputeBag,
+    ComputeGroups,
+    ComputeRows,
+    ComputeVisible,
+    EpochPlan,
+    Extract,
+    Install,
+    Installer,
+    Publish,
+    Step,
+    Strategy,
+    ViewPlan,
+    Work,
+)
+from viewkeeper.sql.printer import print_relation
+
+
+def plan_epoch(situation: Situation) -> EpochPlan:
+    """The plan of one epoch over the situation's views."""
+    return _Planner(situation).plan()
+
+
+class _Planner:
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._inputs = {view.name: view for view in situation.views}
+        self._children = _children(situation.views)
+        self._outcomes: dict[str, ParentOutcome] = {}
+        self._extracts: dict[Span, Extract] = {}
+        self._computes: list[Step] = []
+        self._installs: list[Install] = []
+        self._names = 0
+
+    def plan(self) -> EpochPlan:
+        plans = tuple(self._view(view) for view in self._situation.views)
+        steps = without_unused([*self._extracts.values(), *self._computes, *self._installs])
+        if any(plan.changed for plan in plans):
+            steps.append(Publish(tuple(plan.view for plan in plans if plan.changed)))
+        return EpochPlan(plans, tuple(steps), tuple(sorted(self._situation.versions.items())))
+
+    # One view: has anything moved, what is to be done, and the steps.
+
+    def _view(self, view: ViewInput) -> ViewPlan:
+        changed = self._changed_tables(view)
+        work = self._work(view, changed)
+        vector = self._new_vector(view)
+        if not changed and view.needs_full is None and self._policy(view) != "full":
+            self._outcomes[view.name] = ParentOutcome(Strategy.UNCHANGED, None, None, 0)
+            return ViewPlan(view.name, Strategy.UNCHANGED, None, "nothing changed", work, (), vector)
+
+        choice = choose(
+            view.name, self._policy(view), self._obstacle(view, changed), work, self._recomputed(view)
+        )
+        moved = changed or (view.name,)
+        if choice.strategy is Strategy.FULL:
+            installer = self._recompute(view)
+            return ViewPlan(view.name, Strategy.FULL, installer, choice.reason, work, moved, vector)
+        maintained = self._maintain(view, work)
+        if maintained is None:
+            # Versions moved, but no row that this view reads did: a compaction, say.
+            self._outcomes[view.name] = ParentOutcome(Strategy.UNCHANGED, None, None, 0)
+            reason = "no row that it reads changed"
+            return ViewPlan(view.name, Strategy.UNCHANGED, None, reason, work, moved, vector)
+        return ViewPlan(view.name, Strategy.INCREMENTAL, maintained, choice.reason, work, moved, vector)
+
+    def _policy(self, view: ViewInput) -> str:
+        return self._situation.policy or view.definition.policy or "auto"
+
+    def _changed_tables(self, view: ViewInput) -> tuple[str, ...]:
+        """The tables that the view reads and that moved since its rows were computed."""
+        return tuple(table for table in view.analysis.tables if self._has_moved(view, table))
+
+    def _has_moved(self, view: ViewInput, table: str) -> bool:
+        if table not in view.vector:
+            return True
+        parent = self._inputs.get(table)
+        if parent is None:
+            return self._situation.versions[table] != view.vector[table]
+        return (
+            parent.snapshot != view.vector[table] or self._outcomes[table].strategy is not Strategy.UNCHANGED
+        )
+
+    def _span(self, view: ViewInput, table: str) -> Span:
+        parent = self._inputs.get(table)
+        if parent is None:
+            return table, view.vector[table], self._situation.versions[table]
+        return parent.storage, view.vector[table], parent.snapshot
+
+    def _obstacle(self, view: ViewInput, changed: Iterable[str]) -> str | None:
+        """Why deltas cannot be used for this view now, if so."""
+        if view.needs_full is not None:
+            return view.needs_full
+        if view.analysis.relation is None:
+            return str(view.analysis.reason)
+        for table in changed:
+            lost = self._situation.lost.get(self._span(view, table))
+            if lost is not None:
+                return lost
+        return None
+
+    def _recomputed(self, view: ViewInput) -> tuple[str, ...]:
+        return tuple(
+            table
+            for table in view.analysis.tables
+            if table in self._outcomes and self._outcomes[table].strategy is Strategy.FULL
+        )
+
+    def _new_vector(self, view: ViewInput) -> tuple[tuple[str, str | None], ...]:
+        """The versions that the view will stand at; those of parents are known only when installed."""
+        return tuple(
+            (table, self._situation.versions[table])
+            for table in view.analysis.tables
+            if table not in self._inputs
+        )
+
+    def _work(self, view: ViewInput, changed: Iterable[str]) -> Work:
+        """Rows read: by deltas those of the deltas, by recomputing those of the tables."""
+        full = 0
+        for table in view.analysis.tables:
+            parent = self._inputs.get(table)
+            rows = self._situation.rows.get(table) if parent is None else parent.rows
+            if rows is None:
+                return Work(None, None)
+            full += rows
+        if view.needs_full is not None:
+            return Work(None, full)
+        return Work(sum(self._delta_estimate(view, table) for table in changed), full)
+
+    def _delta_estimate(self, view: ViewInput, table: str) -> int:
+        change = self._situation.changes.get(self._span(view, table)) if table in view.vector else None
+        known = 0 if change is None else change.inserted + change.deleted
+        outcome = self._outcomes.get(table)
+        return known + (0 if outcome is None else outcome.delta_estimate)
+
+    # Recomputing.
+
+    def _recompute(self, view: ViewInput) -> Installer:
+        has_children = bool(self._children[view.name])
+        step = ComputeRows(self._name("rows"), view.name, self._full_query(view), staged=has_children)
+        self._add(step)
+        delta_name = None
+        if has_children and view.snapshot is not None and view.needs_full is None:
+            stored = view.layout.stored(view.storage, view.snapshot)
+            visible = difference(view.layout.shown(_staged_rows(step.name, view)), view.layout.shown(stored))
+            delta_name = self._visible(view, visible)
+        rows_name = self._shown_rows(view, step) if has_children else None
+        estimate = view.rows or 0
+        self._outcomes[view.name] = ParentOutcome(Strategy.FULL, delta_name, rows_name, estimate)
+        self._install(view, Installer.OVERWRITE, step)
+        return Installer.OVERWRITE
+
+    def _shown_rows(self, view: ViewInput, step: ComputeRows) -> str:
+        """The staged name of the user's rows; the stored rows themselves where they are the same."""
+        if view.layout.groups is None:
+            return step.name
+        name = self._name("shown")
+        self._add(ComputeVisible(name, view.name, view.layout.shown(_staged_rows(step.name, view))))
+        return name
+
+    def _full_query(self, view: ViewInput) -> Relation | str:
+        """A bag is recomputed by the user's own text; groups by the rows that are stored for them."""
+        leaves = self._leaves(view)
+        if view.layout.groups is None or view.layout.rows is None:
+            relations = {table: self._relation_text(view, leaves, table) for table in view.analysis.tables}
+            return view.analysis.text.fill(relations)
+        return _as_stored(view, new(view.layout.rows, leaves))
+
+    def _relation_text(self, view: ViewInput, leaves: ViewLeaves, table: str) -> str:
+        """What stands in FROM for a table, in its new state."""
+        parent = self._inputs.get(table)
+        if parent is None:
+            version = self._situation.versions[table]
+            return table if version is None else f"{table} VERSION AS OF {version}"
+        every_column = tuple(Field(name, name) for name in parent.layout.columns)
+        return f"(\n{print_relation(leaves.new(Scan(table, every_column)))}\n)"
+
+    # Maintaining by deltas.
+
+    def _maintain(self, view: ViewInput, work: Work) -> Installer | None:
+        relation = view.analysis.relation
+        assert relation is not None
+        leaves = self._leaves(view)
+        self._extract_for(view, relation)
+        groups = view.layout.groups
+        if groups is None:
+            return self._maintain_bag(view, relation, leaves, work)
+        return self._maintain_groups(view, groups, leaves, work)
+
+    def _maintain_bag(
+        self, view: ViewInput, relation: Relation, leaves: ViewLeaves, work: Work
+    ) -> Installer | None:
+        change = delta(relation, leaves)
+        if change is None:
+            return None
+        if not insert_only(relation, leaves):
+            change = consolidate(change)
+        stored = view.layout.stored(view.storage, view.snapshot)
+        step = ComputeBag(self._name("delta"), view.name, change.relation, self._name("victims"), stored)
+        self._add(step)
+        self._outcomes[view.name] = ParentOutcome(
+            Strategy.INCREMENTAL, step.name, None, work.incremental or 0
+        )
+        self._install(view, Installer.APPLY_BAG, step)
+        return Installer.APPLY_BAG
+
+    def _maintain_groups(
+        self, view: ViewInput, groups: Groups, leaves: ViewLeaves, work: Work
+    ) -> Installer | None:
+        change = delta(groups.child, leaves)
+        if change is None:
+            return None
+        stored = view.layout.stored(view.storage, view.snapshot)
+        if is_self_maintainable(groups.kept, insert_only=insert_only(groups.child, leaves)):
+            sd = leaves.share(summary_delta(groups, change), "summary-delta")
+            touched = touched_by_summary_delta(groups, stored, sd)
+        else:
+            touched = touched_by_recomputing(groups, stored, change, leaves)
+        step = ComputeGroups(self._name("groups"), view.name, touched)
+        self._add(step)
+        delta_name = None
+        if self._children[view.name]:
+            delta_name = self._visible(view, _groups_delta(view, groups, stored, step))
+        self._outcomes[view.name] = ParentOutcome(
+            Strategy.INCREMENTAL, delta_name, None, work.incremental or 0
+        )
+        self._install(view, Installer.MERGE_GROUPS, step)
+        return Installer.MERGE_GROUPS
+
+    def _extract_for(self, view: ViewInput, relation: Relation) -> None:
+        """Make sure that what the view's deltas begin with is extracted, with all the columns needed."""
+        for scan in scans(relation):
+            parent = self._inputs.get(scan.table)
+            span = self._span(view, scan.table)
+            change = self._situation.changes.get(span)
+            if change is None:
+                continue
+            fields = scan.fields if parent is None else parent.layout.fields
+            columns = dict.fromkeys(field.stored for field in fields)
+            known = self._extracts.get(span)
+            if known is not None:
+                columns = dict.fromkeys((*known.columns, *columns))
+                if len(columns) == len(known.columns):
+                    continue
+            self._extracts[span] = Extract(
+                name=self._name("extract") if known is None else known.name,
+                table=span[0],
+                old=span[1],
+                new=span[2],
+                columns=tuple(columns),
+                sql=change.sql(tuple(columns)),
+                method=change.method,
+                reason=change.reason,
+                inserted=change.inserted,
+                deleted=change.deleted,
+            )
+
+    # Building blocks.
+
+    def _visible(self, view: ViewInput, change: Delta) -> str:
+        name = self._name("visible")
+        self._add(ComputeVisible(name, view.name, change.relation))
+        return name
+
+    def _leaves(self, view: ViewInput) -> ViewLeaves:
+        parents = {
+            table: (self._inputs[table], self._outcomes[table])
+            for table in view.analysis.tables
+            if table in self._inputs
+        }
+        return ViewLeaves(view, self._situation, parents, self._extracts, self._add, self._name)
+
+    def _install(self, view: ViewInput, installer: Installer, source: Compute) -> None:
+        self._installs.append(Install(view.name, view.storage, view.snapshot, installer, view.layout, source))
+
+    def _add(self, step: Step) -> None:
+        self._computes.append(step)
+
+    def _name(self, what: str) -> str:
+        self._names += 1
+        return f"global_temp.{self._situation.prefix}_{what}_{self._names}"
+
+
+def _children(views: Iterable[ViewInput]) -> Mapping[str, list[str]]:
+    children: dict[str, list[str]] = {view.name: [] for view in views}
+    for view in views:
+        for table in view.analysis.tables:
+            if table in children:
+                children[table].append(view.name)
+    return children
+
+
+def _as_stored(view: ViewInput, rows: Relation) -> Relation:
+    """Rows under the algebra's names, as the storage table has them."""
+    return Project(rows, tuple(Named(field.stored, column(field.name)) for field in view.layout.fields))
+
+
+def _staged_rows(name: str, view: ViewInput) -> Staged:
+    return Staged(name, view.layout.fields)
+
+
+def _groups_delta(view: ViewInput, groups: Groups, stored: Relation, step: ComputeGroups) -> Delta:
+    """−(the touched groups as they are shown now), +(as they will be shown)."""
+    columns = (*groups.keys, *(kept.name for kept in groups.all_kept), OPERATION)
+    touched = Staged(step.name, tuple(Field(name, name) for name in columns), small=True)
+    remaining = Filter(touched, compose(column(OPERATION), " <> 'D'"))
+    before: Relation = stored
+    if groups.keys:
+        before = restrict(stored, Project(touched, keep(groups.keys)))
+    both = plus((inserted(view.layout.shown(remaining)), deleted(view.layout.shown(before))))
+    assert both is not None
+    return consolidate(both)

@@ -1,0 +1,45 @@
+"""What the planner is given: the views to refresh, where they stand, and what is known of the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from viewkeeper.analyse.analysis import Analysis
+from viewkeeper.define.definitions import ViewDefinition
+from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.source_change import SourceChange
+
+
+@dataclass(frozen=True, slots=True)
+class ViewInput:
+    """A view as it stands: its definition, its storage, and the versions its rows were computed from."""
+
+    name: str
+    definition: ViewDefinition
+    analysis: Analysis
+    layout: Layout
+    storage: str
+    snapshot: str | None
+    vector: Mapping[str, str | None]
+    needs_full: str | None = None
+    """Why nothing stored can be built upon, if so (new definition, foreign write, history lost)."""
+    rows: int | None = None
+
+
+Span = tuple[str, str | None, str | None]
+"""A table and two of its versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything an epoch's plan depends on. ``views`` come in an order in which parents go first."""
+
+    views: tuple[ViewInput, ...]
+    versions: Mapping[str, str | None]
+    changes: Mapping[Span, SourceChange | None]
+    lost: Mapping[Span, str] = field(default_factory=dict)
+    """Spans that the source can no longer tell, with its reason."""
+    rows: Mapping[str, int | None] = field(default_factory=dict)
+    policy: str | None = None
+    prefix: str = "vk"

@@ -1,0 +1,158 @@
+"""The steps of an epoch. The executor runs them, explain prints them, the ledger keeps them as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from viewkeeper.algebra.relations import Relation, TableAt
+from viewkeeper.plan.layout import Layout
+
+
+class Strategy(Enum):
+    """What an epoch does with a view."""
+
+    INCREMENTAL = "incremental"
+    FULL = "full"
+    UNCHANGED = "unchanged"
+
+
+class Installer(Enum):
+    """How a view's change gets into its storage."""
+
+    MERGE_GROUPS = "merge groups"
+    APPLY_BAG = "apply bag"
+    OVERWRITE = "overwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """Stage the delta of a source (or of a storage table that a view lags behind) between two versions."""
+
+    name: str
+    table: str
+    old: str | None
+    new: str | None
+    columns: tuple[str, ...]
+    sql: str
+    method: str
+    reason: str | None
+    inserted: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Stage a result that the steps of one view read more than once."""
+
+    name: str
+    view: str
+    what: str
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeGroups:
+    """Compute the touched groups of a view as they will be, each with its operation."""
+
+    name: str
+    view: str
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeBag:
+    """Compute the net signed rows of a view, and which stored copies the deletions take."""
+
+    name: str
+    view: str
+    relation: Relation
+    victims: str
+    stored: TableAt
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeRows:
+    """Compute all the rows of a view anew. Staged only when other steps read them too."""
+
+    name: str
+    view: str
+    query: Relation | str
+    staged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeVisible:
+    """Compute a view's delta as the views that read it see it."""
+
+    name: str
+    view: str
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """Apply what was computed to the view's storage, on the epoch's branch."""
+
+    view: str
+    storage: str
+    snapshot: str | None
+    installer: Installer
+    layout: Layout
+    source: ComputeGroups | ComputeBag | ComputeRows
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """One ledger transaction: the views' new snapshots and the version vector. Then fast-forward."""
+
+    views: tuple[str, ...]
+
+
+Compute: TypeAlias = ComputeGroups | ComputeBag | ComputeRows
+Step: TypeAlias = (
+    Extract | Share | ComputeGroups | ComputeBag | ComputeRows | ComputeVisible | Install | Publish
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Estimated work of refreshing a view, in rows read: by deltas, and by recomputing."""
+
+    incremental: int | None
+    full: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPlan:
+    """What an epoch will do with one view, and why."""
+
+    view: str
+    strategy: Strategy
+    installer: Installer | None
+    reason: str | None
+    work: Work
+    changed: tuple[str, ...]
+    vector: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """The whole plan: what happens to each view, and the steps in the order of their dependencies."""
+
+    views: tuple[ViewPlan, ...]
+    steps: tuple[Step, ...]
+    versions: tuple[tuple[str, str | None], ...]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """No version moved: there is nothing to do and nothing to record."""
+        return all(not view.changed for view in self.views)
+
+    def view(self, name: str) -> ViewPlan:
+        return next(view for view in self.views if view.view == name)
+
+    def steps_of(self, name: str) -> tuple[Step, ...]:
+        """The steps that belong to one view alone."""
+        return tuple(step for step in self.steps if getattr(step, "view", None) == name)

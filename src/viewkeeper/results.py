@@ -1,0 +1,139 @@
+"""What the warehouse answers: frozen values for programs, with a text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from viewkeeper.ledger.records import EpochRecord, ViewRefreshRecord
+
+if TYPE_CHECKING:
+    import pandas
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRefresh:
+    """What an epoch did to one view."""
+
+    view: str
+    strategy: str
+    install: str | None
+    reason: str | None
+    delta_rows: int
+    inserted: int
+    deleted: int
+    updated: int
+    compute_seconds: float
+    install_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One refresh of a set of views, published in one step."""
+
+    id: int
+    source_versions: dict[str, str]
+    views: list[ViewRefresh]
+    published_at: datetime | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def view(self, name: str) -> ViewRefresh:
+        """What happened to that view; by its full name or its last part."""
+        return next(view for view in self.views if name in (view.view, view.view.rsplit(".", 1)[-1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        published = self.published_at.isoformat() if self.published_at else None
+        return {**asdict(self), "published_at": published}
+
+
+class History(list[Epoch]):
+    """Epochs, newest first, one row per view and epoch when turned into a table."""
+
+    def __init__(self, epochs: Sequence[Epoch], spark: SparkSession | None = None) -> None:
+        super().__init__(epochs)
+        self._spark = spark
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per epoch and view."""
+        return [
+            {"epoch": epoch.id, "published_at": epoch.published_at, **asdict(view)}
+            for epoch in self
+            for view in epoch.views
+        ]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """As a pandas DataFrame."""
+        import pandas  # an extra: only who asks for it needs it
+
+        columns = ["epoch", "published_at", *ViewRefresh.__slots__]
+        return pandas.DataFrame(self.rows(), columns=columns)
+
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
+        """As a Spark DataFrame, in the warehouse's session unless another is given."""
+        session = spark or self._spark
+        if session is None:
+            raise ValueError("no Spark session: pass one, or ask a connected warehouse for its history")
+        return session.createDataFrame([tuple(row.values()) for row in self.rows()], _HISTORY_SCHEMA)
+
+
+_HISTORY_SCHEMA = (
+    "epoch BIGINT, published_at TIMESTAMP, view STRING, strategy STRING, install STRING, reason STRING, "
+    "delta_rows BIGINT, inserted BIGINT, deleted BIGINT, updated BIGINT, "
+    "compute_seconds DOUBLE, install_seconds DOUBLE"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A view against its query, recomputed at the recorded versions."""
+
+    view: str
+    ok: bool
+    missing: int
+    extra: int
+    epoch: int
+
+    def __str__(self) -> str:
+        verdict = "exact" if self.ok else f"{self.missing} rows missing, {self.extra} rows extra"
+        return f"{self.view}: {verdict} (epoch {self.epoch})"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatus:
+    """How fresh a view is, as far as the ledger knows."""
+
+    view: str
+    epoch: int | None
+    refreshed_at: datetime | None
+    strategy: str | None
+    incremental: bool
+    reason: str | None
+    stale: bool
+    versions: dict[str, str | None]
+    reads: tuple[str, ...]
+
+
+def epoch_of(record: EpochRecord) -> Epoch:
+    """A ledger's record as the user sees it."""
+    views = [refresh_of(view) for view in record.views]
+    return Epoch(record.id, record.source_versions, views, record.published_at, record.seconds)
+
+
+def refresh_of(record: ViewRefreshRecord) -> ViewRefresh:
+    """One view's part of a ledger's record."""
+    return ViewRefresh(
+        record.view,
+        record.strategy,
+        record.install,
+        record.reason,
+        record.delta_rows,
+        record.inserted or 0,
+        record.deleted or 0,
+        record.updated or 0,
+        record.compute_seconds,
+        record.install_seconds,
+    )

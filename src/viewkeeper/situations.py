@@ -1,0 +1,169 @@
+"""Looks at the world before an epoch is planned: where views and sources stand, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from viewkeeper.algebra.relations import scans
+from viewkeeper.errors import RefreshError, SourceError
+from viewkeeper.execute.catalog import TableFacts
+from viewkeeper.execute.engine import Engine
+from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.situation import Situation, Span, ViewInput
+from viewkeeper.sources.contract import SourceColumn
+from viewkeeper.sources.drift import compare_schemas
+
+
+def observe(
+    engine: Engine,
+    library: Library,
+    names: Iterable[str],
+    *,
+    policy: str | None = None,
+    storages: Mapping[str, str] | None = None,
+    prefix: str = "vk",
+) -> Situation:
+    """The situation for refreshing these views. ``storages`` gives views that are (re)defined in this very
+    epoch their new storage tables; they have nothing stored to build upon."""
+    fresh = storages or {}
+    graph = library.graph
+    wanted = set(names)
+    ordered = [name for name in graph.order() if name in wanted]
+    stored = [library.states[name].storage for name in ordered if _has_data(library, name, fresh)]
+    observed = engine.observer.stand(graph.sources(ordered), stored)
+    views = tuple(_view_input(library, name, fresh, observed.storages, policy) for name in ordered)
+    by_name = {view.name: view for view in views}
+    spans = [span for view in views for span in _spans(view, by_name, observed.versions)]
+    _refuse_drift(engine, library, spans)
+    identities = _identities(library)
+    engine.observer.look_into(observed, spans, identities)
+    return Situation(
+        views=views,
+        versions=observed.versions,
+        changes=observed.changes,
+        lost=observed.lost,
+        rows=observed.rows,
+        policy=policy,
+        prefix=prefix,
+    )
+
+
+def _has_data(library: Library, name: str, fresh: Mapping[str, str]) -> bool:
+    state = library.states.get(name)
+    return name not in fresh and state is not None and state.snapshot is not None
+
+
+def _view_input(
+    library: Library,
+    name: str,
+    fresh: Mapping[str, str],
+    facts: Mapping[str, TableFacts | None],
+    policy: str | None,
+) -> ViewInput:
+    view = library.views[name]
+    if not _has_data(library, name, fresh):
+        storage = fresh[name] if name in fresh else library.states[name].storage
+        return ViewInput(
+            name, view.definition, view.analysis, view.layout, storage, None, {}, "it has no rows yet", 0
+        )
+    state = library.states[name]
+    fact = facts.get(state.storage)
+    needs_full = None
+    if fact is None:
+        raise RefreshError(
+            f"the storage table {state.storage} of view {name} is gone",
+            code="VK-STORAGE-MISSING",
+            hint="Drop the view and create it again.",
+        )
+    if fact.snapshot != state.snapshot:
+        if policy != "full" and view.definition.policy != "full":
+            raise RefreshError(
+                f"somebody else wrote to the storage table {state.storage} of view {name}",
+                code="VK-FOREIGN-WRITE",
+                hint=f"Reads through viewkeeper are not affected. REFRESH MATERIALIZED VIEW {name} FULL "
+                f"or `viewkeeper repair {name}` puts it right.",
+            )
+        needs_full = "its storage was written by somebody else"
+    return ViewInput(
+        name,
+        view.definition,
+        view.analysis,
+        view.layout,
+        state.storage,
+        state.snapshot,
+        state.vector,
+        needs_full,
+        fact.rows,
+    )
+
+
+def _spans(
+    view: ViewInput, views: Mapping[str, ViewInput], versions: Mapping[str, str | None]
+) -> Iterable[Span]:
+    """What lies between the versions that a view was computed from and those there are."""
+    if view.needs_full is not None:
+        return
+    for table in view.analysis.tables:
+        if table not in view.vector:
+            continue
+        parent = views.get(table)
+        if parent is None:
+            now, where = versions[table], table
+        else:
+            now, where = parent.snapshot, parent.storage
+        if view.vector[table] != now:
+            yield where, view.vector[table], now
+
+
+def _identities(library: Library) -> dict[str, str | None]:
+    return {
+        table: facts.get("identity")
+        for view in library.views.values()
+        for table, facts in view.sources.items()
+    }
+
+
+def _refuse_drift(engine: Engine, library: Library, spans: Sequence[Span]) -> None:
+    """A source column that a view uses may have gone, or become another: then the view's query no longer
+    means what it meant, and refreshing it would be wrong in silence."""
+    moved = {table for table, _, _ in spans}
+    schemas: dict[str, Sequence[SourceColumn]] = {}
+    for view in library.views.values():
+        for table, facts in view.sources.items():
+            if table not in moved:
+                continue
+            if table not in schemas:
+                schemas[table] = engine.observer.source(table).schema(table)
+            recorded = [SourceColumn(*column) for column in facts["columns"]]
+            drift = compare_schemas(recorded, schemas[table], set(facts["used"]))
+            if drift is not None:
+                raise SourceError(
+                    f"view {view.name} can no longer be refreshed: {drift}",
+                    code="VK-SOURCE-CHANGED",
+                    hint="Replace the view with CREATE OR REPLACE MATERIALIZED VIEW.",
+                )
+
+
+def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[str, dict[str, object]]:
+    """What to remember of each source of a view: its identity, its columns, and which of them are used."""
+    known = set(views)
+    facts: dict[str, dict[str, object]] = {}
+    for table in view.analysis.tables:
+        if table in known:
+            continue
+        source = engine.observer.source(table)
+        columns = source.schema(table)
+        facts[table] = {
+            "identity": source.identity(table),
+            "columns": [[column.name, column.type, column.id] for column in columns],
+            "used": sorted(_used_columns(view, table, [column.name for column in columns])),
+        }
+    return facts
+
+
+def _used_columns(view: KnownView, table: str, columns: Sequence[str]) -> set[str]:
+    if view.analysis.relation is None:
+        return set(columns)
+    return {
+        field.stored for scan in scans(view.analysis.relation) if scan.table == table for field in scan.fields
+    }

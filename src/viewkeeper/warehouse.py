@@ -1,0 +1,347 @@
+"""READ THIS FIRST: the warehouse, and the whole flow on one page.
+
+    define ─► analyse ─► plan ─► execute ─► install ─► publish
+
+``sql`` takes a statement: a CREATE is analysed (SQL → algebra and a verdict, ``analyse/``) and laid out
+(``plan/layout.py``). ``refresh`` observes the sources (``situations.py``), plans (``plan/planner.py``:
+pure), computes deltas and installs them on branches (``execute/executor.py``, ``install/``), and publishes
+everything in one ledger transaction (``epochs.py``). ``explain`` prints the steps that ``refresh`` runs;
+``verify`` compares a view with its query, recomputed at the recorded versions.
+
+Spark starts when it is first needed: definitions, status and history come from the ledger alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from viewkeeper.analyse.statements import (
+    CreateView,
+    DropView,
+    ExplainView,
+    Passthrough,
+    RefreshView,
+    ShowViews,
+    parse_statement,
+)
+from viewkeeper.errors import DefinitionError, LedgerError
+from viewkeeper.events import Event
+from viewkeeper.explain import Explanation, Plan, explain_view
+from viewkeeper.ledger import Ledger, sqlite_url
+from viewkeeper.library import Library
+from viewkeeper.plan.choice import POLICIES
+from viewkeeper.plan.hypothetical import as_if_all_changed
+from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.steps import EpochPlan
+from viewkeeper.reading import pinned
+from viewkeeper.results import Epoch, History, Verification, ViewRefresh, ViewStatus, epoch_of
+from viewkeeper.sql.quoting import show_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from viewkeeper.execute.engine import Engine
+    from viewkeeper.maintainer import Maintainer
+
+EMBEDDED = ("lake", "default")
+LEASE_SECONDS = 60.0
+
+
+class Warehouse:
+    """A set of materialized views that are kept fresh together. Made by :func:`connect`."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        start: Callable[[], Engine],
+        default: tuple[str, ...],
+        on_event: Callable[[Event], None] | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        self._ledger = ledger
+        self._start = start
+        self._default = default
+        self._emit = on_event or (lambda event: None)
+        self._lease_seconds = lease_seconds
+        self._lock = threading.Lock()
+        self._maintainer_: Maintainer | None = None
+
+    # Statements.
+
+    def sql(self, statement: str) -> DataFrame:
+        """Run a statement. Ours are carried out; a SELECT reads every view at the latest epoch; anything
+        else passes through unchanged."""
+        parsed = parse_statement(statement)
+        match parsed:
+            case CreateView():
+                record = self._maintainer.create(parsed)
+                return self._refresh_rows([] if record is None else epoch_of(record).views)
+            case RefreshView():
+                full = "full" if parsed.full else None
+                return self._refresh_rows(self.refresh(_text(parsed.name), policy=full).views)
+            case DropView():
+                self._drop(_text(parsed.name), missing_ok=parsed.if_exists)
+                return self._refresh_rows([])
+            case ExplainView():
+                return self._engine.rows([(str(self.explain(_text(parsed.name))),)], "plan STRING")
+            case ShowViews():
+                rows = [(view.view, view.incremental, view.reason, view.epoch) for view in self.status()]
+                schema = "view STRING, incremental BOOLEAN, reason STRING, epoch BIGINT"
+                return self._engine.rows(rows, schema)
+            case Passthrough():
+                return self._read(parsed.text, None)
+
+    def _drop(self, name: str, *, missing_ok: bool) -> None:
+        if missing_ok and self._library().lookup(name, self._where()) is None:
+            return
+        self._maintainer.drop(self._find(name))
+
+    def _read(self, text: str, epoch: int | None) -> DataFrame:
+        return self.spark.sql(pinned(text, self._library(epoch), self._where()))
+
+    # The flow.
+
+    def refresh(self, *views: str, policy: str | None = None) -> Epoch:
+        """Bring views (none named: all of them) and their ancestors to the sources' present versions, and
+        publish them in one epoch. ``policy``: auto, incremental, incremental strict or full."""
+        _check_policy(policy)
+        if not self._library().views:
+            return Epoch(self._current_id(), {}, [])
+        result = self._maintainer.refresh(self._names(views), policy)
+        if not isinstance(result, EpochPlan):
+            return epoch_of(result)
+        return Epoch(
+            self._current_id(),
+            {table: version or "" for table, version in result.versions},
+            [_unchanged(view.view, view.reason) for view in result.views],
+        )
+
+    def plan(self, *views: str, policy: str | None = None) -> Plan:
+        """What :meth:`refresh` would do now. Touches nothing."""
+        _check_policy(policy)
+        if not self._library().views:
+            return Plan(EpochPlan((), (), ()))
+        plan, _ = self._maintainer.plan(self._names(views), policy)
+        return Plan(plan)
+
+    def explain(self, view: str) -> Explanation:
+        """How a view is kept, and what the next refresh would do with it."""
+        name = self._find(view)
+        plan, situation = self._maintainer.plan([name], None)
+        reason = self._library().views[name].analysis.reason
+        if plan.view(name).strategy.value != "unchanged":
+            return explain_view(name, plan, reason, hypothetical=False)
+
+        return explain_view(name, plan_epoch(as_if_all_changed(situation)), reason, hypothetical=True)
+
+    def verify(self, *views: str) -> list[Verification]:
+        """Recompute views (none named: all of them) at the recorded versions and compare, both ways."""
+        states = self._library().states
+        return [
+            self._maintainer.verify(name)
+            for name in self._names(views)
+            if views or states[name].snapshot is not None
+        ]
+
+    def repair(self, view: str) -> Epoch:
+        """Rebuild a view from the recorded versions."""
+        return epoch_of(self._maintainer.repair(self._find(view)))
+
+    # What the ledger knows; no Spark.
+
+    def views(self) -> list[str]:
+        """The full names of the views, in the order of their creation."""
+        return list(self._library().views)
+
+    def status(self) -> list[ViewStatus]:
+        """How fresh each view is: against the sources as they were last looked at."""
+        library = self._library()
+        observed = self._ledger.observations()
+        return [self._status(library, name, observed) for name in library.views]
+
+    def _status(self, library: Library, name: str, observed: Any) -> ViewStatus:
+        view, state = library.views[name], library.states[name]
+        last = next(iter(self._ledger.epochs(view=name, limit=1)), None)
+        refresh = next((each for each in last.views if each.view == name), None) if last else None
+        stale = state.snapshot is None or any(
+            table in observed and observed[table].version != version
+            for table, version in state.vector.items()
+            if table not in library.views
+        )
+        return ViewStatus(
+            name,
+            state.epoch,
+            last.published_at if last else None,
+            refresh.strategy if refresh else None,
+            view.analysis.relation is not None,
+            str(view.analysis.reason) if view.analysis.reason else None,
+            stale,
+            dict(state.vector),
+            view.analysis.tables,
+        )
+
+    def history(self, view: str | None = None, *, limit: int | None = None) -> History:
+        """The epochs, newest first."""
+        name = self._find(view) if view else None
+        spark = self._maintainer_.engine.spark if self._maintainer_ else None
+        return History([epoch_of(record) for record in self._ledger.epochs(view=name, limit=limit)], spark)
+
+    def at(self, epoch: int) -> WarehouseAt:
+        """The warehouse as it was at an epoch: all views together."""
+        self._ledger.epoch(epoch)  # an unknown epoch is an error here, not at the first read
+        return WarehouseAt(self, epoch)
+
+    # Housekeeping.
+
+    @property
+    def spark(self) -> SparkSession:
+        """The user's session; its current catalog and namespace are the warehouse's."""
+        return self._engine.spark
+
+    def close(self) -> None:
+        """Close the ledger. A session that was handed over stays open, and so does the JVM."""
+        self._ledger.close()
+
+    def __enter__(self) -> Warehouse:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _maintainer(self) -> Maintainer:
+        with self._lock:
+            if self._maintainer_ is None:
+                from viewkeeper.maintainer import Maintainer  # starts pyspark: half a second to import
+
+                self._maintainer_ = Maintainer(
+                    self._ledger, self._start(), lambda event: self._emit(event), self._lease_seconds
+                )
+            return self._maintainer_
+
+    @property
+    def _engine(self) -> Engine:
+        return self._maintainer.engine
+
+    def _library(self, epoch: int | None = None) -> Library:
+        return Library.of(self._ledger.views(epoch), self._ledger.states(epoch))
+
+    def _where(self) -> tuple[str, ...]:
+        """The catalog and namespace in which a view's last name is looked up."""
+        if self._maintainer_ is None:
+            return self._default
+        pins = self._maintainer_.engine.current_pins()
+        return (pins.catalog, *pins.namespace)
+
+    def _find(self, name: str) -> str:
+        return self._library().find(name, self._where())
+
+    def _names(self, views: Sequence[str]) -> list[str]:
+        library, where = self._library(), self._where()
+        return [library.find(view, where) for view in views] if views else list(library.views)
+
+    def _current_id(self) -> int:
+        latest = self._ledger.latest()
+        return latest.id if latest else 0
+
+    def _refresh_rows(self, refreshes: Sequence[ViewRefresh]) -> DataFrame:
+        rows = [
+            (r.view, r.strategy, r.reason, r.delta_rows, r.compute_seconds, r.install_seconds)
+            for r in refreshes
+        ]
+        return self._engine.rows(
+            rows,
+            "view STRING, strategy STRING, reason STRING, delta_rows BIGINT, "
+            "compute_seconds DOUBLE, install_seconds DOUBLE",
+        )
+
+
+class WarehouseAt:
+    """A warehouse as it was at one epoch; reading only."""
+
+    def __init__(self, warehouse: Warehouse, epoch: int) -> None:
+        self._warehouse = warehouse
+        self.epoch = epoch
+
+    def sql(self, query: str) -> DataFrame:
+        """Run a query with every view as it was at the epoch."""
+        if not isinstance(parse_statement(query), Passthrough):
+            raise DefinitionError(
+                "a warehouse at a past epoch can only be read",
+                code="VK-READ-ONLY",
+                hint="Use the warehouse itself for statements that change it.",
+            )
+        return self._warehouse._read(query, self.epoch)
+
+
+def connect(
+    path: str | Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+    catalog: str | None = None,
+    ledger: str | None = None,
+    create: bool = True,
+    on_event: Callable[[Event], None] | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+) -> Warehouse:
+    """Open a warehouse.
+
+    ``connect("folder")`` is embedded: Spark in local mode, an Iceberg catalog and the ledger on SQLite, all
+    in the folder. ``connect(spark=session, catalog="lake", ledger="postgresql://…")`` uses a session of
+    yours, classic or Connect, and any catalog that Spark is configured for.
+    """
+    folder = Path(path) if path is not None else None
+    url = ledger or (_folder_ledger(folder, create=create) if folder is not None else None)
+    if url is None:
+        raise LedgerError(
+            "connect needs a place for its ledger",
+            code="VK-LEDGER-MISSING",
+            hint='Give a folder, connect("path"), or a database, connect(spark=…, ledger="postgresql://…").',
+        )
+    name = catalog or "lake"
+
+    def start() -> Engine:
+        from viewkeeper.execute.engine import Engine, embedded_engine  # starts pyspark
+
+        if spark is not None:
+            return Engine(spark, name)
+        if folder is None:
+            raise DefinitionError("connect needs a folder or a Spark session", code="VK-SETUP")
+        return embedded_engine(folder)
+
+    return Warehouse(Ledger.open(url), start, (name, "default"), on_event, lease_seconds)
+
+
+def _folder_ledger(folder: Path, *, create: bool) -> str:
+    if not folder.is_dir():
+        if not create:
+            raise LedgerError(
+                f"there is no warehouse in {folder}",
+                code="VK-WAREHOUSE-MISSING",
+                hint="Check the path; `viewkeeper init` begins a new project.",
+            )
+        folder.mkdir(parents=True)
+    return sqlite_url(folder / "ledger.db")
+
+
+def _text(name: Sequence[str]) -> str:
+    return show_path(tuple(name))
+
+
+def _check_policy(policy: str | None) -> None:
+    if policy is not None and policy not in POLICIES:
+        raise DefinitionError(
+            f"there is no refresh policy {policy!r}",
+            code="VK-POLICY",
+            hint=f"The policies are {', '.join(POLICIES)}.",
+        )
+
+
+def _unchanged(view: str, reason: str | None) -> ViewRefresh:
+    return ViewRefresh(view, "unchanged", None, reason, 0, 0, 0, 0, 0.0, 0.0)
