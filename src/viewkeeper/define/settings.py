@@ -1,0 +1,133 @@
+"""``viewkeeper.yml``: what Spark's pipeline format has no word for.
+
+Example::
+
+    connection:
+      warehouse: warehouse            # an embedded warehouse, beside this file; or:
+      # remote: sc://spark.example:15002
+      # catalog: lake
+      # ledger: {env: VIEWKEEPER_LEDGER}
+    policy: auto
+    keys:
+      stores: [storeID]
+    foreign_keys:
+      - {table: pos, columns: [storeID], references: stores}
+    dependencies:
+      - {table: stores, columns: [city], determine: [region]}
+    views:
+      sR_sales: {policy: incremental}
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from viewkeeper.errors import SetupError
+
+Policy = Literal["auto", "incremental", "incremental strict", "full"]
+Name = Annotated[str, Field(min_length=1)]
+Columns = Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
+
+_LAG = re.compile(r"\d+ (second|minute|hour|day)s?")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Reference(_Strict):
+    """A value that is kept elsewhere, since it may be a secret: in an environment variable."""
+
+    env: Name
+
+    def resolve(self) -> str:
+        """The value; raises ``VK-SETUP-SECRET`` naming the variable when it is not set."""
+        value = os.environ.get(self.env)
+        if not value:
+            raise SetupError(
+                f"the environment variable {self.env} is not set",
+                code="VK-SETUP-SECRET",
+                hint="viewkeeper.yml refers to it; set it before you run viewkeeper.",
+            )
+        return value
+
+
+class Connection(_Strict):
+    """Where Spark, the catalog and the ledger are. Nothing given: an embedded warehouse."""
+
+    warehouse: Name | None = None
+    """The folder of an embedded warehouse, relative to the project."""
+    master: Name | None = None
+    remote: Name | None = None
+    catalog: Name | None = None
+    ledger: Reference | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Connection:
+        given = [name for name in ("warehouse", "master", "remote") if getattr(self, name)]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} exclude each other")
+        if (self.master or self.remote) and not self.catalog:
+            raise ValueError(f"{given[0]} needs a catalog beside it")
+        return self
+
+
+class ForeignKey(_Strict):
+    """Every row's ``columns`` are found in the key of the table that it references."""
+
+    table: Name
+    columns: Columns
+    references: Name
+    referenced_columns: Columns | None = None
+
+
+class Dependency(_Strict):
+    """Rows that agree on ``columns`` agree on what these determine, such as city → region."""
+
+    table: Name
+    columns: Columns
+    determine: Columns
+
+
+class _Refreshing(_Strict):
+    policy: Policy | None = None
+    consistency: Name | None = None
+    target_lag: Name | None = None
+
+    @field_validator("target_lag")
+    @classmethod
+    def _is_lag(cls, lag: str | None) -> str | None:
+        if lag is not None and not _LAG.fullmatch(lag):
+            raise ValueError("write a number and a unit, such as '15 minutes'")
+        return lag
+
+
+class ViewSettings(_Refreshing):
+    """How one view is refreshed; overrides the project's."""
+
+
+class SourceSettings(_Strict):
+    """A source that is not simply a table of the catalog."""
+
+    kind: Name
+    options: dict[str, str | Reference] = Field(default_factory=dict)
+
+
+class Settings(_Refreshing):
+    """The whole of ``viewkeeper.yml``."""
+
+    connection: Connection = Connection()
+    sources: dict[str, SourceSettings] = Field(default_factory=dict)
+    keys: dict[str, Columns] = Field(default_factory=dict)
+    foreign_keys: tuple[ForeignKey, ...] = Field(default=(), strict=False)
+    dependencies: tuple[Dependency, ...] = Field(default=(), strict=False)
+    views: dict[str, ViewSettings] = Field(default_factory=dict)
+
+    def policy_of(self, view: str) -> Policy | None:
+        """The policy of a view: its own, else the project's."""
+        own = self.views.get(view)
+        return own.policy if own and own.policy else self.policy
