@@ -67,7 +67,7 @@ class Grouping:
     def build(self, child: Relation, having: exp.Having | None) -> tuple[Relation, list[Scalar]]:
         """The aggregate over the child, filtered by HAVING, and the select list over it."""
         scalars = [self._read_item(item) for item in self._items]
-        condition = self._read_having(having, scalars) if having is not None else None
+        condition = self._read_having(having) if having is not None else None
         relation: Relation = self._aggregate(child)
         if condition is not None:
             relation = Filter(relation, condition)
@@ -119,7 +119,8 @@ class Grouping:
     def _read_key(self, node: exp.Expr) -> tuple[Scalar, str | None]:
         match node:
             case exp.GroupingSets() | exp.Cube() | exp.Rollup():
-                raise self._reader.stop(ReasonCode.GROUPING_SETS, node, type(node).__name__.upper())
+                kind = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
+                raise self._reader.stop(ReasonCode.GROUPING_SETS, node, kind)
             case exp.Tuple():
                 raise self._reader.not_understood(node)
             case exp.Literal() if not node.is_string and node.name.isdecimal():
@@ -192,7 +193,7 @@ class Grouping:
         known = self._scope.names() | self._aliases.keys()
         return self._reader.scalar(node, self._lookup, known, self._replace)
 
-    def _read_having(self, having: exp.Having, scalars: Sequence[Scalar]) -> Scalar:
+    def _read_having(self, having: exp.Having) -> Scalar:
         self._wish = None
         # Spark looks into the select list first here, and into FROM second. Where the two disagree about
         # a name it is safer not to guess.
@@ -200,9 +201,15 @@ class Grouping:
             name = self._scope.fold(reference.parts[0].name)
             alias = self._aliases.get(name)
             found = self._resolve(reference) if len(reference.parts) == 1 else None
-            if alias is not None and found is not None and alias != column(found[0].column):
+            if alias is None or found is None or alias == column(found[0].column):
+                continue
+            # An aggregate cannot hold another, so inside one the column of FROM is meant.
+            if not (self._is_aggregated(alias) and _inside_aggregate(reference)):
                 raise self._reader.not_understood(reference)
         return self._over_groups(having.this)
+
+    def _is_aggregated(self, scalar: Scalar) -> bool:
+        return any(call.name in scalar.columns for call, _ in self._calls.values())
 
     def _lookup(self, parts: Sequence[str]) -> tuple[Parts, int] | None:
         found = self._scope.resolve(parts)
@@ -256,6 +263,13 @@ class Grouping:
                 only(self._reader, argument)
             return None
         return self._scalar(argument)
+
+
+def _inside_aggregate(node: exp.Expr) -> bool:
+    call = node.find_ancestor(exp.Anonymous)
+    while call is not None and call.name.lower() not in MAINTAINED:
+        call = call.find_ancestor(exp.Anonymous)
+    return call is not None
 
 
 def _aggregates(item: Item) -> bool:

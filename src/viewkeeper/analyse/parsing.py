@@ -33,6 +33,12 @@ _WORDS_NOT_KEYWORDS = {
 }
 
 
+class _Tokenizer(Spark.Tokenizer):
+    """Spark's tokens; SHOW and the like do not turn what follows them into one string."""
+
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
+
 class NotParsed(Exception):
     """sqlglot cannot read this text."""
 
@@ -73,7 +79,7 @@ class SqlText:
 def tokenize(sql: str) -> SqlText:
     """The tokens of one statement, without the semicolons at its end."""
     try:
-        tokens = list(Spark().tokenize(sql))
+        tokens = list(_Tokenizer(dialect=Spark()).tokenize(sql))
     except SqlglotError as error:
         raise NotParsed(str(error)) from error
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:

@@ -25,8 +25,8 @@ from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.refusals import refuse
 from viewkeeper.analyse.scopes import Names
 from viewkeeper.analyse.spark_errors import SparkError, translate_spark_error
-from viewkeeper.analyse.tables import Resolve, query_text
-from viewkeeper.analyse.tidy import project, prune
+from viewkeeper.analyse.tables import Resolve, query_text, refuse_paths
+from viewkeeper.analyse.tidy import named, prune
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import DefinitionError, position_at
 from viewkeeper.sql.printer import print_relation
@@ -58,6 +58,7 @@ def analyse(
     except NotParsed as error:
         raise DefinitionError(f"The query cannot be read: {error}", code="VK-SYNTAX") from error
     refuse(text)
+    refuse_paths(text, resolve)
     original = text.sql[: text.tokens[-1].end + 1]
     schema = _ask(referee, original, candidates)
     names = _output_names(schema, columns)
@@ -80,6 +81,8 @@ def _relation(text: SqlText, session: SessionPins, resolve: Resolve, names: Sequ
         raise NotIncremental(ReasonCode.NOT_PARSED.reason(str(error))) from error
     if any(text.word(index) == "|>" for index in range(len(text.tokens))):
         raise NotIncremental(ReasonCode.NOT_PARSED.reason("pipe syntax"))
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise NotIncremental(ReasonCode.NOT_PARSED.reason(f"{text.word(0)} as a query"))
     # A lambda variable would capture a column of the same name.
     variables = {name.name for found in tree.find_all(exp.Lambda) for name in found.expressions}
     reader = Reader(text)
@@ -88,10 +91,10 @@ def _relation(text: SqlText, session: SessionPins, resolve: Resolve, names: Sequ
         built = queries.read(tree, {})
         if len(built.outputs) != len(names):
             raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason("the select list"))
-        items = [
+        items = tuple(
             Named(name, column(output.column)) for name, output in zip(names, built.outputs, strict=True)
-        ]
-        return prune(project(built.relation, items), names)
+        )
+        return prune(named(built.relation, items), names)
     except (IllFormed, RecursionError) as error:
         raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason(f"the query ({error})")) from error
 

@@ -45,11 +45,11 @@ class ReasonCode(Enum):
 
 _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
     ReasonCode.OUTER_JOIN: (
-        "a {0} join is not kept incrementally yet",
+        "the {0} join is not kept incrementally yet",
         "an inner join is, where it means the same",
     ),
     ReasonCode.SEMI_OR_ANTI_JOIN: (
-        "a {0} join is not kept incrementally yet",
+        "the {0} join is not kept incrementally yet",
         "an inner join with DISTINCT keys is",
     ),
     ReasonCode.SUBQUERY_EXPRESSION: (

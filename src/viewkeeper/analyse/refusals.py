@@ -29,7 +29,7 @@ _STATEMENT_STARTS = {
     *("UNSET", "UPDATE", "USE", "VACUUM"),
 }
 _DML = {"INSERT": {"INTO", "OVERWRITE"}, "DELETE": {"FROM"}, "MERGE": {"INTO", "WITH"}}
-_PATH_FORMATS = {
+PATH_FORMATS = {
     *("avro", "binaryfile", "csv", "delta", "iceberg", "image", "jdbc", "json", "kafka", "libsvm", "orc"),
     *("parquet", "socket", "text", "xml"),
 }
@@ -49,7 +49,7 @@ def _is_one_query(text: SqlText) -> None:
     for index, token in enumerate(text.tokens):
         if token.token_type == TokenType.SEMICOLON:
             raise _not_a_query(text, index, "There is more than one statement")
-    first = text.word(0)
+    first = next(iter(text.word(0).split()), "")
     if first in _STATEMENT_STARTS:
         raise _not_a_query(text, 0, f"{first} is a statement, not a query")
     if first not in _QUERY_STARTS:
@@ -96,6 +96,17 @@ def _functions_are_allowed(text: SqlText) -> None:
             )
 
 
+def _names_are_written_out(text: SqlText) -> None:
+    for index, name in calls(text):
+        if name == "identifier":
+            raise DefinitionError(
+                "IDENTIFIER(…) hides which table, column or function is meant",
+                code="VK-NOT-UNDERSTOOD",
+                hint="Write the name itself.",
+                position=text.position(index),
+            )
+
+
 def _is_not_sampled(text: SqlText) -> None:
     for index in range(len(text.tokens)):
         if text.word(index) == "TABLESAMPLE":
@@ -123,12 +134,13 @@ def _reads_no_path(text: SqlText) -> None:
     tokens = text.tokens
     for index in range(1, len(tokens) - 1):
         quoted = tokens[index + 1].token_type == TokenType.IDENTIFIER
-        is_format = tokens[index - 1].text.lower() in _PATH_FORMATS
-        if tokens[index].token_type == TokenType.DOT and quoted and is_format and _is_path(text, index + 1):
-            raise _path_read(text, index - 1, index + 1)
+        is_format = tokens[index - 1].text.lower() in PATH_FORMATS
+        is_path = any(sign in tokens[index + 1].text for sign in "/\\:")
+        if tokens[index].token_type == TokenType.DOT and quoted and is_format and is_path:
+            raise path_read(text, index - 1, index + 1)
     for index, name in calls(text):
         if name in _FILE_FUNCTIONS and text.word(index - 1) in ("FROM", "JOIN", ",", "LATERAL", "TABLE"):
-            raise _path_read(text, index, index)
+            raise path_read(text, index, index)
 
 
 def calls(text: SqlText) -> Iterator[tuple[int, str]]:
@@ -175,16 +187,12 @@ def _is_string(text: SqlText, index: int) -> bool:
     )
 
 
-def _is_path(text: SqlText, index: int) -> bool:
-    name = text.tokens[index].text
-    return any(sign in name for sign in "/\\:") or text.word(index - 3) in ("FROM", "JOIN", ",")
-
-
 def _not_a_query(text: SqlText, index: int, message: str) -> DefinitionError:
     return DefinitionError(message, code="VK-NOT-A-QUERY", hint=_ONE_SELECT, position=text.position(index))
 
 
-def _path_read(text: SqlText, first: int, last: int) -> DefinitionError:
+def path_read(text: SqlText, first: int, last: int) -> DefinitionError:
+    """The refusal of a table that is no table but files."""
     return DefinitionError(
         f"{text.raw(first, last + 1)} reads files by their path",
         code="VK-PATH-READ",
@@ -197,6 +205,7 @@ _RULES: tuple[Callable[[SqlText], None], ...] = (
     _is_one_query,
     _has_no_side_effect,
     _functions_are_allowed,
+    _names_are_written_out,
     _reads_no_path,
     _is_not_sampled,
     _is_not_pinned,

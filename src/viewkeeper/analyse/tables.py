@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from viewkeeper.analyse.analysis import QueryText, TableHole, TableInfo
 from viewkeeper.analyse.parsing import NotParsed, SqlText, tokenize
-from viewkeeper.analyse.refusals import closing
+from viewkeeper.analyse.refusals import PATH_FORMATS, closing, path_read
 from viewkeeper.errors import DefinitionError
 from viewkeeper.sql.quoting import parse_path, quote, show_path
 
@@ -205,6 +205,19 @@ class _Finder:
 def find_tables(text: SqlText) -> list[TableName]:
     """Every place where a table is named, in order; raises :class:`Unsure`."""
     return _Finder(text).run()
+
+
+def refuse_paths(text: SqlText, resolve: Resolve) -> None:
+    """Raise if a name such as ``parquet.data`` is no table: Spark would then take it for files."""
+    try:
+        names = find_tables(text)
+    except Unsure:
+        return  # Spark may have more to say about the text; the tables are looked for again later
+    for name in names:
+        if len(name.parts) == 2 and resolve(name.parts) is None:
+            is_path = any(sign in name.parts[1] for sign in "/\\:")
+            if is_path or name.parts[0].lower() in PATH_FORMATS:
+                raise path_read(text, name.first, name.end - 1)
 
 
 def query_text(text: SqlText, resolve: Resolve) -> QueryText:

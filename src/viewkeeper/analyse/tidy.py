@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from typing_extensions import assert_never
 
@@ -47,6 +48,24 @@ def project(child: Relation, items: Iterable[Named]) -> Relation:
             )
             return project(child.child, merged)
     return Project(child, items)
+
+
+def named(relation: Relation, items: tuple[Named, ...]) -> Relation:
+    """The relation with its columns chosen and renamed, as deep down as that can be done: a renaming above
+    δ, ⊎ or γ would hide from the planner what is at the top."""
+    if tuple(next(iter(item.scalar.columns)) for item in items) != relation.columns:
+        return project(relation, items)
+    match relation:
+        case Distinct():
+            return Distinct(named(relation.child, items))
+        case UnionAll():
+            return UnionAll(tuple(named(child, items) for child in relation.inputs))
+        case Aggregate() if all(item.name == key for item, key in zip(items, relation.keys, strict=False)):
+            fresh = [item.name for item in items[len(relation.keys) :]]
+            calls = tuple(replace(call, name=name) for call, name in zip(relation.calls, fresh, strict=True))
+            return Aggregate(relation.child, relation.keys, calls)
+        case _:
+            return project(relation, items)
 
 
 def prune(relation: Relation, needed: Iterable[str]) -> Relation:

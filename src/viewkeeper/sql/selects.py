@@ -96,7 +96,20 @@ def conjunction(conditions: Sequence[str]) -> str:
 
 
 def _conjunct(condition: str, among: Sequence[str]) -> str:
-    return f"({condition})" if len(among) > 1 and _OR.search(condition) else condition
+    loose = len(among) > 1 and _OR.search(condition) and not _is_enclosed(condition)
+    return f"({condition})" if loose else condition
+
+
+def _is_enclosed(condition: str) -> bool:
+    """Whether one pair of parentheses holds all of it; not sure of it when there are quotes."""
+    if not (condition.startswith("(") and condition.endswith(")")) or re.search("[`'\"]", condition):
+        return False
+    depth = 0
+    for index, sign in enumerate(condition):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth == 0:
+            return index == len(condition) - 1
+    return False
 
 
 def _conditions(keyword: str, conditions: Sequence[str]) -> list[str]:

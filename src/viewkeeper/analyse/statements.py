@@ -1,0 +1,255 @@
+"""The statements that are ours, read token by token; everything else passes through to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
+
+from sqlglot.tokenizer_core import TokenType
+
+from viewkeeper.analyse.parsing import NotParsed, SqlText, tokenize
+from viewkeeper.analyse.refusals import closing
+from viewkeeper.define.definitions import ColumnSpec
+from viewkeeper.errors import DefinitionError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """``CREATE MATERIALIZED VIEW``. ``query_start`` is where the query stands in the statement."""
+
+    name: tuple[str, ...]
+    query: str = ""
+    query_start: int = 0
+    replace: bool = False
+    if_not_exists: bool = False
+    columns: tuple[ColumnSpec, ...] = ()
+    comment: str | None = None
+    partitioned_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    policy: str | None = None
+    with_data: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshView:
+    """``REFRESH MATERIALIZED VIEW v [FULL]``."""
+
+    name: tuple[str, ...]
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainView:
+    """``EXPLAIN MATERIALIZED VIEW v``."""
+
+    name: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """``DROP MATERIALIZED VIEW [IF EXISTS] v``."""
+
+    name: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowViews:
+    """``SHOW MATERIALIZED VIEWS``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passthrough:
+    """A statement that is not ours, letter for letter."""
+
+    text: str
+
+
+Statement: TypeAlias = CreateView | RefreshView | ExplainView | DropView | ShowViews | Passthrough
+
+_POLICIES = ("auto", "incremental strict", "incremental", "full")
+
+
+def parse_statement(sql: str) -> Statement:
+    """What a text given to ``sql`` asks for.
+
+    >>> parse_statement("REFRESH MATERIALIZED VIEW shop.v FULL;")
+    RefreshView(name=('shop', 'v'), full=True)
+    """
+    try:
+        text = tokenize(sql)
+    except NotParsed:
+        return Passthrough(sql)  # Spark will say what is wrong with it
+    cursor = _Cursor(text)
+    match cursor.next_word():
+        case "CREATE":
+            or_replace = cursor.take("OR", "REPLACE")
+            if cursor.take("MATERIALIZED"):
+                return _create(cursor, or_replace=or_replace)
+        case "REFRESH" if cursor.take("MATERIALIZED"):
+            cursor.expect("VIEW")
+            return cursor.last(RefreshView(cursor.name(), full=cursor.take("FULL")))
+        case "EXPLAIN" if cursor.take("MATERIALIZED"):
+            cursor.expect("VIEW")
+            return cursor.last(ExplainView(cursor.name()))
+        case "DROP" if cursor.take("MATERIALIZED"):
+            cursor.expect("VIEW")
+            if_exists = cursor.take("IF", "EXISTS")
+            return cursor.last(DropView(cursor.name(), if_exists))
+        case "SHOW" if cursor.take("MATERIALIZED"):
+            cursor.expect("VIEWS")
+            return cursor.last(ShowViews())
+    return Passthrough(sql)
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """A place in the statement, moving forward."""
+
+    text: SqlText
+    index: int = 0
+    seen: set[str] = field(default_factory=set)
+
+    def next_word(self) -> str:
+        self.index += 1
+        return self.text.word(self.index - 1)
+
+    def ahead(self, *words: str) -> bool:
+        return all(self.text.word(self.index + offset) == word for offset, word in enumerate(words))
+
+    def take(self, *words: str) -> bool:
+        found = self.ahead(*words)
+        self.index += len(words) if found else 0
+        return found
+
+    def expect(self, *words: str) -> None:
+        if not self.take(*words):
+            raise self.error(" ".join(words))
+
+    def done(self) -> bool:
+        return self.index >= len(self.text.tokens)
+
+    def last(self, statement: T) -> T:
+        if not self.done():
+            raise self.error("the end of the statement")
+        return statement
+
+    def name(self) -> tuple[str, ...]:
+        parts = [self.identifier("a name")]
+        while self.take("."):
+            parts.append(self.identifier("a name"))
+        return tuple(parts)
+
+    def identifier(self, expected: str) -> str:
+        if self.done():
+            raise self.error(expected)
+        token = self.text.tokens[self.index]
+        if token.token_type != TokenType.IDENTIFIER and not token.text.replace("_", "a").isalnum():
+            raise self.error(expected)
+        if token.token_type in (TokenType.STRING, TokenType.NUMBER):
+            raise self.error(expected)
+        self.index += 1
+        return token.text
+
+    def string(self, expected: str) -> str:
+        if self.done() or self.text.tokens[self.index].token_type != TokenType.STRING:
+            raise self.error(expected)
+        self.index += 1
+        return self.text.tokens[self.index - 1].text
+
+    def list(self, read: Callable[[_Cursor], T]) -> tuple[T, ...]:
+        """``( item, … )``."""
+        self.expect("(")
+        items = [read(self)]
+        while self.take(","):
+            items.append(read(self))
+        self.expect(")")
+        return tuple(items)
+
+    def error(self, expected: str) -> DefinitionError:
+        tokens = self.text.tokens
+        found = f"found {self.text.raw(self.index, self.index + 1)}" if not self.done() else "the text ends"
+        return DefinitionError(
+            f"Expected {expected}, but {found}",
+            code="VK-SYNTAX",
+            position=self.text.position(min(self.index, len(tokens) - 1)),
+        )
+
+
+def _create(cursor: _Cursor, *, or_replace: bool) -> CreateView:
+    cursor.expect("VIEW")
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    view = CreateView(cursor.name(), replace=or_replace, if_not_exists=if_not_exists)
+    if cursor.ahead("("):
+        view = replace(view, columns=cursor.list(_column))
+    while not cursor.ahead("AS"):
+        view = _clause(cursor, view)
+    cursor.expect("AS")
+    if cursor.done():
+        raise cursor.error("a query")
+    start = cursor.text.tokens[cursor.index].start
+    return replace(view, query=cursor.text.sql[start : cursor.text.tokens[-1].end + 1], query_start=start)
+
+
+def _clause(cursor: _Cursor, view: CreateView) -> CreateView:
+    before = cursor.index
+    clause, view = _read_clause(cursor, view)
+    if clause in cursor.seen:
+        cursor.index = before
+        raise cursor.error(f"{clause} only once")
+    cursor.seen.add(clause)
+    return view
+
+
+def _read_clause(cursor: _Cursor, view: CreateView) -> tuple[str, CreateView]:
+    if cursor.take("COMMENT"):
+        return "COMMENT", replace(view, comment=cursor.string("a comment in quotes"))
+    if cursor.take("PARTITIONED BY"):
+        return "PARTITIONED BY", replace(view, partitioned_by=cursor.list(_expression))
+    if cursor.take("CLUSTER BY"):
+        return "CLUSTER BY", replace(view, cluster_by=cursor.list(_expression))
+    if cursor.take("TBLPROPERTIES"):
+        return "TBLPROPERTIES", replace(view, properties=cursor.list(_property))
+    if cursor.take("REFRESH", "POLICY"):
+        return "REFRESH POLICY", replace(view, policy=_policy(cursor))
+    if cursor.take("WITH", "NO", "DATA"):
+        return "WITH NO DATA", replace(view, with_data=False)
+    raise cursor.error(
+        "AS, COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES, REFRESH POLICY or WITH NO DATA"
+    )
+
+
+def _column(cursor: _Cursor) -> ColumnSpec:
+    name = cursor.identifier("a column name")
+    return ColumnSpec(name, cursor.string("a comment in quotes") if cursor.take("COMMENT") else None)
+
+
+def _expression(cursor: _Cursor) -> str:
+    """One item of a list, as it stands: ``region``, ``days(ts)``, ``bucket(16, id)``."""
+    start = cursor.index
+    while not cursor.done() and not cursor.ahead(",") and not cursor.ahead(")"):
+        cursor.index = closing(cursor.text, cursor.index) + 1 if cursor.ahead("(") else cursor.index + 1
+    if cursor.index == start:
+        raise cursor.error("a column")
+    return cursor.text.raw(start, cursor.index)
+
+
+def _property(cursor: _Cursor) -> tuple[str, str]:
+    is_string = not cursor.done() and cursor.text.tokens[cursor.index].token_type == TokenType.STRING
+    key = cursor.string("a property") if is_string else ".".join(cursor.name())
+    cursor.take("=")
+    if cursor.done() or cursor.ahead(",") or cursor.ahead(")"):
+        raise cursor.error("a value")
+    cursor.index += 1
+    return key, cursor.text.tokens[cursor.index - 1].text
+
+
+def _policy(cursor: _Cursor) -> str:
+    for policy in _POLICIES:
+        if cursor.take(*policy.upper().split()):
+            return policy
+    raise cursor.error("auto, incremental, incremental strict or full")
