@@ -19,13 +19,13 @@ from viewkeeper.algebra.relations import IllFormed, Relation, scans
 from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.analyse.analysis import Analysis, QueryText, Reason
 from viewkeeper.analyse.expressions import Reader
+from viewkeeper.analyse.holes import Resolve, query_text, refuse_paths
 from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
 from viewkeeper.analyse.queries import QueryReader
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.refusals import refuse
 from viewkeeper.analyse.scopes import Names
 from viewkeeper.analyse.spark_errors import SparkError, translate_spark_error
-from viewkeeper.analyse.tables import Resolve, query_text, refuse_paths
 from viewkeeper.analyse.tidy import named, prune
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import DefinitionError, position_at
