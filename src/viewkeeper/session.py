@@ -34,6 +34,7 @@ from viewkeeper.sql.quoting import parse_path, quote, quote_path
 __all__ = [
     "CATALOG",
     "close_work_session",
+    "configured_session",
     "embedded_session",
     "is_connect",
     "java_problem",
@@ -71,6 +72,29 @@ def embedded_session(folder: Path) -> SparkSession:
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path((CATALOG, 'default'))}")
     _use(spark, CATALOG, ("default",))
     return spark
+
+
+def configured_session(
+    *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session on a cluster of the user's: its jars, catalogs and the rest come from ``settings`` and from
+    Spark's own configuration files."""
+    builder = SparkSession.builder.appName("viewkeeper")
+    if remote:
+        builder = builder.remote(remote)
+    elif master:
+        builder = builder.master(master)
+    for key, value in (settings or {}).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # pyspark raises anything from ImportError to RuntimeError here
+        said = str(error).strip().splitlines()[:1]
+        raise SetupError(
+            f"no Spark session on {remote or master}: {said[0] if said else type(error).__name__}",
+            code="VK-SETUP-SPARK",
+            hint="Check the connection; Spark Connect needs `pip install viewkeeper[connect]`.",
+        ) from error
 
 
 def is_connect(spark: SparkSession) -> bool:

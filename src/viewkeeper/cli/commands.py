@@ -1,0 +1,164 @@
+"""What each command does. ``main.py`` only declares them, so that ``--help`` need not load all this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import RenderableType
+
+from viewkeeper.cli.output import Output
+from viewkeeper.cli.progress import showing
+from viewkeeper.cli.tables import history_table, refresh_table, status_table, summary_line, verification_table
+from viewkeeper.define.project import Project, find_project, load_project
+from viewkeeper.define.template import init_project
+from viewkeeper.events import Event
+from viewkeeper.results import Epoch
+from viewkeeper.warehouse import Warehouse, connect
+
+DEFAULT_WAREHOUSE = "warehouse"
+
+
+def init(output: Output, folder: Path, name: str | None) -> int:
+    """Write a new project."""
+    files = init_project(folder, name or folder.absolute().name)
+    shown = "\n".join(f"  {file.relative_to(folder.absolute())}" for file in files)
+    output.answer(
+        {"project": folder.absolute(), "files": files},
+        f"A project in {folder}:\n{shown}\n\n"
+        f"Next:\n  cd {folder}\n  python make_orders.py      makes a table of orders\n"
+        "  viewkeeper refresh         creates the views and fills them\n"
+        "  python make_orders.py      a day passes\n"
+        "  viewkeeper plan            what changed, and what it would do\n"
+        "  viewkeeper refresh         only what changed is computed",
+    )
+    return 0
+
+
+def plan(output: Output, folder: Path | None, views: Sequence[str], policy: str | None) -> int:
+    """Show what a refresh would do, and touch nothing."""
+    with _opened(folder) as (project, warehouse):
+        pending = warehouse.apply(project, dry_run=True)
+        found = warehouse.plan(*views, policy=policy)
+        document = {
+            "pending": pending,
+            "views": [
+                {
+                    "view": view.view,
+                    "strategy": view.strategy.value,
+                    "reason": view.reason,
+                    "changed": list(view.changed),
+                }
+                for view in found.views
+            ],
+            "plan": found.to_json(),
+        }
+        output.answer(document, *(f"To do: {change}" for change in pending), str(found))
+    return 0
+
+
+def refresh(
+    output: Output, folder: Path | None, views: Sequence[str], policy: str | None, *, prune: bool
+) -> int:
+    """Apply the project's definitions, then refresh."""
+    with _receiver(output) as receive, _opened(folder, receive) as (project, warehouse):
+        applied = warehouse.apply(project, prune=prune)
+        epoch = warehouse.refresh(*views, policy=policy)
+    for change in applied:
+        output.note(change)
+    output.answer({"applied": applied, "epoch": epoch.to_dict()}, *_closing(epoch))
+    return 0
+
+
+def repair(output: Output, folder: Path | None, view: str) -> int:
+    """Rebuild a view from the recorded versions."""
+    with _receiver(output) as receive, _opened(folder, receive) as (_, warehouse):
+        epoch = warehouse.repair(view)
+    output.answer({"epoch": epoch.to_dict()}, *_closing(epoch))
+    return 0
+
+
+def explain(output: Output, folder: Path | None, view: str) -> int:
+    """Show how a view is kept, with its SQL."""
+    with _opened(folder) as (_, warehouse):
+        found = warehouse.explain(view)
+    output.answer(found.to_dict(), str(found))
+    return 0
+
+
+def status(output: Output, folder: Path | None) -> int:
+    """Show how fresh the views are."""
+    with _opened(folder) as (_, warehouse):
+        found = warehouse.status()
+    none = "No views yet. `viewkeeper refresh` creates those of the project."
+    output.answer({"views": found}, status_table(found) if found else none)
+    return 0
+
+
+def verify(output: Output, folder: Path | None, views: Sequence[str]) -> int:
+    """Compare views with their queries; 1 if one differs."""
+    with _opened(folder) as (_, warehouse):
+        found = warehouse.verify(*views)
+    ok = all(each.ok for each in found)
+    wrong = [each.view for each in found if not each.ok]
+    advice = [f"To mend it: viewkeeper repair {view}" for view in wrong]
+    output.answer({"ok": ok, "views": found}, verification_table(found), *advice)
+    return 0 if ok else 1
+
+
+def history(output: Output, folder: Path | None, view: str | None, limit: int | None) -> int:
+    """Show the epochs."""
+    with _opened(folder) as (_, warehouse):
+        epochs = list(warehouse.history(view, limit=limit))
+    document = {"epochs": [epoch.to_dict() for epoch in epochs]}
+    output.answer(document, history_table(epochs) if epochs else "No epochs yet.")
+    return 0
+
+
+def _closing(epoch: Epoch) -> tuple[RenderableType, ...]:
+    return (refresh_table(epoch.views), summary_line(epoch)) if epoch.views else (summary_line(epoch),)
+
+
+@contextmanager
+def _receiver(output: Output) -> Iterator[Callable[[Event], None]]:
+    """Progress on the terminal; with ``--json`` nothing but the document."""
+    if output.json:
+        yield lambda event: None
+    else:
+        with showing(output.notes) as receive:
+            yield receive
+
+
+@contextmanager
+def _opened(
+    folder: Path | None, on_event: Callable[[Event], None] | None = None
+) -> Iterator[tuple[Project, Warehouse]]:
+    """The project that the command concerns, and its warehouse."""
+    project = load_project(folder or find_project(Path.cwd()))
+    warehouse = open_warehouse(project, on_event)
+    try:
+        yield project, warehouse
+    finally:
+        warehouse.close()
+
+
+def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = None) -> Warehouse:
+    """Connect to where the project's ``viewkeeper.yml`` says."""
+    connection = project.settings.connection
+    ledger = connection.ledger.resolve() if connection.ledger else None
+    if not (connection.master or connection.remote):
+        folder = project.folder / (connection.warehouse or DEFAULT_WAREHOUSE)
+        return connect(folder, ledger=ledger, on_event=on_event)
+    from viewkeeper.session import configured_session  # pyspark: only who needs it waits for it
+
+    spark = configured_session(
+        master=connection.master, remote=connection.remote, settings=dict(project.configuration)
+    )
+    return connect(
+        None if ledger else project.folder / DEFAULT_WAREHOUSE,
+        spark=spark,
+        catalog=connection.catalog,
+        ledger=ledger,
+        on_event=on_event,
+    )

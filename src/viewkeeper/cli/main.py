@@ -1,0 +1,199 @@
+"""The command ``viewkeeper``. This file declares the commands; ``commands.py`` carries them out.
+
+Exit code 0 means that all is well, 1 that it is not, 2 that the command line was wrong, 130 that it was
+interrupted. Imports inside the commands are on purpose: the SQL parser and the database take half a second
+to load, which `--help` need not wait for.
+"""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from viewkeeper import __version__
+from viewkeeper.cli.output import Output
+from viewkeeper.errors import ViewkeeperError
+
+INTERRUPTED = 130
+
+
+class _Group(TyperGroup):
+    """Turns errors into a message and an exit code, in one place for all commands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ViewkeeperError as error:
+            _report(ctx, error)
+        except KeyboardInterrupt:
+            typer.echo("Interrupted; nothing more was published.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            if isinstance(error, (typer.Exit, typer.Abort, typer.BadParameter)) or hasattr(error, "show"):
+                raise  # the parser's own, which it reports itself
+            said = str(error).strip().splitlines()
+            message = f"{type(error).__name__}: {said[0] if said else 'no message'}"
+            hint = "This should not happen. `viewkeeper --debug …` shows where it did."
+            _report(ctx, ViewkeeperError(message, hint=hint))
+        raise typer.Exit(1)
+
+
+def _report(ctx: Any, error: ViewkeeperError) -> None:
+    if ctx.params.get("debug"):
+        traceback.print_exc()
+    Output(json=bool(ctx.meta.get("json"))).error(error)
+
+
+app = typer.Typer(
+    cls=_Group,
+    help="SQL materialized views on Apache Spark that keep themselves fresh.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(value: bool | None) -> None:  # noqa: FBT001  (typer calls it so)
+    if value:
+        typer.echo(f"viewkeeper {__version__}")
+        raise typer.Exit
+
+
+def _note_json(ctx: typer.Context, value: bool) -> bool:  # noqa: FBT001  (typer calls it so)
+    ctx.meta["json"] = value  # for errors, which are reported far from here
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", callback=_note_json)]
+ProjectFolder = Annotated[
+    Path | None,
+    typer.Option("--project", "-p", help="The project folder.", show_default="the one you are in"),
+]
+Views = Annotated[list[str] | None, typer.Argument(help="Views.", show_default="all of them")]
+View = Annotated[str, typer.Argument(help="A view.")]
+PolicyName = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        help="auto, incremental, 'incremental strict' or full.",
+        show_default="the view's, else the project's",
+    ),
+]
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool | None,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    name: Annotated[str | None, typer.Option(help="The project's name.", show_default="the folder's")] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Make a small project to start from."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.init(Output(json=json), folder, name))
+
+
+@app.command()
+def plan(
+    views: Views = None, policy: PolicyName = None, project: ProjectFolder = None, *, json: Json = False
+) -> None:
+    """Show what a refresh would do, and touch nothing."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.plan(Output(json=json), project, views or [], policy))
+
+
+@app.command()
+def refresh(
+    views: Views = None,
+    policy: PolicyName = None,
+    project: ProjectFolder = None,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Recompute; short for --policy full.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Drop views that left the project.")] = False,
+    json: Json = False,
+) -> None:
+    """Apply new and changed definitions, and bring the views up to date in one step."""
+    if full and policy not in (None, "full"):
+        raise typer.BadParameter("--full and --policy contradict each other")
+    from viewkeeper.cli import commands
+
+    policy = "full" if full else policy
+    raise typer.Exit(commands.refresh(Output(json=json), project, views or [], policy, prune=prune))
+
+
+@app.command()
+def explain(view: View, project: ProjectFolder = None, *, json: Json = False) -> None:
+    """Show how a view is kept: the strategy, the reason and the SQL."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.explain(Output(json=json), project, view))
+
+
+@app.command()
+def status(project: ProjectFolder = None, *, json: Json = False) -> None:
+    """Show how fresh the views are. Needs no Spark."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.status(Output(json=json), project))
+
+
+@app.command()
+def verify(views: Views = None, project: ProjectFolder = None, *, json: Json = False) -> None:
+    """Recompute views at the recorded versions and compare, row by row."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.verify(Output(json=json), project, views or []))
+
+
+@app.command()
+def repair(view: View, project: ProjectFolder = None, *, json: Json = False) -> None:
+    """Rebuild a view from the recorded versions."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.repair(Output(json=json), project, view))
+
+
+@app.command()
+def history(
+    view: Annotated[str | None, typer.Argument(help="Only epochs that moved this view.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many.")] = None,
+    project: ProjectFolder = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Show the epochs, newest first. Needs no Spark."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.history(Output(json=json), project, view, limit))
+
+
+@app.command()
+def demo(
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of the table of sales.")] = 5_000_000,
+    folder: Annotated[Path, typer.Option(help="Where to make the warehouse.")] = Path("demo-warehouse"),
+    *,
+    json: Json = False,
+) -> None:
+    """Make a retail warehouse, let days pass, refresh it by deltas, and compare with recomputing."""
+    from viewkeeper.cli.demo import run_demo
+
+    raise typer.Exit(run_demo(Output(json=json), folder, rows))

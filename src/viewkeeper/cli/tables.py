@@ -1,0 +1,124 @@
+"""What the command line prints at the end, as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from viewkeeper.results import Epoch, Verification, ViewRefresh, ViewStatus
+
+# Colour only where the eye should stop.
+_STRATEGY_STYLE = {"incremental": "green", "full": "yellow", "unchanged": "dim"}
+
+
+def refresh_table(views: Sequence[ViewRefresh]) -> Table:
+    """What a refresh did to each view."""
+    table = _table("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute s>", "install s>", "reason")
+    for view in views:
+        touched = view.strategy != "unchanged"
+        table.add_row(
+            escape(view.view),
+            _strategy(view.strategy),
+            *(_count(n, shown=touched) for n in (view.delta_rows, view.inserted, view.deleted, view.updated)),
+            _seconds(view.compute_seconds, shown=touched),
+            _seconds(view.install_seconds, shown=touched),
+            escape(view.reason or ""),
+        )
+    return table
+
+
+def status_table(views: Sequence[ViewStatus]) -> Table:
+    """How fresh each view is."""
+    table = _table("view", "state", "epoch>", "refreshed", "last", "kept", "reads")
+    for view in views:
+        state = "empty" if view.epoch is None else "stale" if view.stale else "fresh"
+        table.add_row(
+            escape(view.view),
+            f"[yellow]{state}" if state != "fresh" else state,
+            "" if view.epoch is None else str(view.epoch),
+            _moment(view.refreshed_at),
+            _strategy(view.strategy or ""),
+            "incrementally" if view.incremental else f"by full recompute: {escape(view.reason or '')}",
+            escape(", ".join(view.reads)),
+        )
+    return table
+
+
+def verification_table(found: Sequence[Verification]) -> Table:
+    """Each view against its query."""
+    table = _table("view", "verdict", "missing>", "extra>", "epoch>")
+    for each in found:
+        verdict = "[green]exact" if each.ok else "[bold red]differs"
+        missing, extra = _count(each.missing, shown=True), _count(each.extra, shown=True)
+        table.add_row(escape(each.view), verdict, missing, extra, str(each.epoch))
+    return table
+
+
+def history_table(epochs: Sequence[Epoch]) -> Table:
+    """The epochs, one row per view that moved; newest first."""
+    table = _table("epoch>", "published", "view", "strategy", "Δ rows>", "seconds>", "reason")
+    for epoch in epochs:
+        number, moment = str(epoch.id), _moment(epoch.published_at)
+        for view in epoch.views or (None,):
+            if view is None:
+                table.add_row(number, moment, "[dim]no view changed")
+            else:
+                table.add_row(
+                    number,
+                    moment,
+                    escape(view.view),
+                    _strategy(view.strategy),
+                    _count(view.delta_rows, shown=True),
+                    _seconds(view.compute_seconds + view.install_seconds, shown=True),
+                    escape(view.reason or ""),
+                )
+            number = moment = ""
+    return table
+
+
+def summary_line(epoch: Epoch) -> str:
+    """One sentence under the closing table."""
+    moved = [view for view in epoch.views if view.strategy != "unchanged"]
+    if not moved:
+        return f"Nothing changed: epoch {epoch.id} is up to date."
+    by_deltas = sum(view.strategy == "incremental" for view in moved)
+    total = sum(epoch.seconds.values())
+    took = f" in {total:.1f} s" if total else ""
+    ways = f"{by_deltas} by deltas, {len(moved) - by_deltas} in full"
+    return f"Epoch {epoch.id} published{took}: {len(moved)} views, {ways}."
+
+
+def _table(*columns: str) -> Table:
+    """A plain table; a name that ends in ``>`` heads a column of numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in columns:
+        numeric = name.endswith(">")
+        text_kept_whole = numeric or name in ("view", "strategy", "verdict", "state")
+        table.add_column(
+            name.removesuffix(">"),
+            justify="right" if numeric else "left",
+            no_wrap=text_kept_whole,
+            overflow="fold",
+        )
+    return table
+
+
+def _strategy(name: str) -> str:
+    style = _STRATEGY_STYLE.get(name)
+    return f"[{style}]{name}" if style else name
+
+
+def _count(number: int, *, shown: bool) -> str:
+    return f"{number:,}" if shown else ""
+
+
+def _seconds(seconds: float, *, shown: bool) -> str:
+    return f"{seconds:.2f}" if shown else ""
+
+
+def _moment(when: datetime | None) -> str:
+    return when.astimezone().strftime("%Y-%m-%d %H:%M:%S") if when else ""
