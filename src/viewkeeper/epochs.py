@@ -268,7 +268,7 @@ def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> View
     counts = outcome.counts
     installed = plan.installer.value if plan.installer and outcome.statements else None
     if plan.strategy is Strategy.FULL:
-        rows = head.rows if head is not None and head.rows is not None else 0
+        rows = head.added if head is not None else 0
         return ViewRefreshRecord(
             plan.view, plan.strategy.value, installed, plan.reason, rows, rows, None, None,
             outcome.compute_seconds, outcome.install_seconds, estimates,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from viewkeeper.analyse.statements import CreateView
-from viewkeeper.define.definitions import ColumnSpec, ViewDefinition
+from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.defining import Resolver, define
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError
@@ -85,7 +85,7 @@ class Maintainer:
             name=name,
             query=statement.query,
             session=pins,
-            columns=tuple(ColumnSpec(column.name, column.comment) for column in statement.columns),
+            columns=statement.columns,
             comment=statement.comment,
             partitioned_by=statement.partitioned_by,
             cluster_by=statement.cluster_by,
@@ -102,7 +102,7 @@ class Maintainer:
             existing = library.lookup(name, ())
             if existing is not None and statement.if_not_exists:
                 return None
-            if existing is not None and not statement.or_replace:
+            if existing is not None and not statement.replace:
                 raise DefinitionError(
                     f"there is a materialized view {existing} already",
                     code="VK-VIEW-EXISTS",
@@ -112,7 +112,7 @@ class Maintainer:
                 self._require_free(definition)
             view = define(self.engine, library, definition)
             followers = self._followers(library.with_views(view), view.name) if existing else ()
-            change = Redefinition((view, *followers), without_data=statement.with_no_data)
+            change = Redefinition((view, *followers), without_data=not statement.with_data)
             return self._redefine(lease, library, change)
 
     def _require_free(self, definition: ViewDefinition) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viewkeeper.analyse.analysis import TableInfo
-from viewkeeper.analyse.statements import holes
+from viewkeeper.analyse.holes import holes
 from viewkeeper.errors import DefinitionError
 from viewkeeper.library import Library
 from viewkeeper.sql.printer import print_relation

@@ -77,7 +77,9 @@ class History(list[Epoch]):
         session = spark or self._spark
         if session is None:
             raise ValueError("no Spark session: pass one, or ask a connected warehouse for its history")
-        return session.createDataFrame([tuple(row.values()) for row in self.rows()], _HISTORY_SCHEMA)
+        rows = [tuple(row.values()) for row in self.rows()]
+        frame: DataFrame = session.createDataFrame(rows, _HISTORY_SCHEMA)
+        return frame
 
 
 _HISTORY_SCHEMA = (

@@ -44,6 +44,7 @@ from viewkeeper.sql.quoting import show_path
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from viewkeeper.define.project import Project
     from viewkeeper.execute.engine import Engine
     from viewkeeper.maintainer import Maintainer
 
@@ -150,6 +151,14 @@ class Warehouse:
     def repair(self, view: str) -> Epoch:
         """Rebuild a view from the recorded versions."""
         return epoch_of(self._maintainer.repair(self._find(view)))
+
+    def apply(self, project: Project, *, prune: bool = False, dry_run: bool = False) -> list[str]:
+        """Create what a project folder defines anew, replace what it defines otherwise; with ``prune`` drop
+        what it no longer defines. The changes, as sentences."""
+        maintainer = self._maintainer
+        from viewkeeper.applying import apply_project  # after the maintainer: it needs pyspark, too
+
+        return apply_project(maintainer, project, prune=prune, dry_run=dry_run)
 
     # What the ledger knows; no Spark.
 

@@ -22,6 +22,7 @@ from viewkeeper.install.publish import Head, heads, run_chores
 from viewkeeper.ledger.records import Chore
 from viewkeeper.plan.layout import Layout
 from viewkeeper.session import CATALOG, embedded_session, require_views, session_pins
+from viewkeeper.sql.quoting import quote_path
 
 
 class Defined(Protocol):
@@ -47,6 +48,13 @@ class Engine:
         """What gives a query its meaning in the user's session now; overflow is always an error."""
         pins = session_pins(self.spark)
         return SessionPins(pins.catalog, pins.namespace, pins.time_zone, True, pins.case_sensitive)
+
+    def use(self, catalog: str | None, namespace: tuple[str, ...] | None) -> None:
+        """Make these the current catalog and namespace of the user's session, creating the namespace."""
+        pins = session_pins(self.spark)
+        where = (catalog or pins.catalog, *(namespace or pins.namespace))
+        self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(where)}")
+        self.spark.sql(f"USE {quote_path(where)}")
 
     def executor(self, views: Mapping[str, Defined], emit: Callable[[Event], None]) -> Executor:
         """For one epoch."""

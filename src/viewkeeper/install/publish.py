@@ -20,7 +20,7 @@ class Head:
     """The last snapshot that an epoch wrote to a storage table."""
 
     snapshot: str
-    rows: int | None
+    added: int
 
 
 def heads(session: SparkSession, storages: Sequence[str], epoch: int) -> dict[str, Head]:
@@ -30,7 +30,7 @@ def heads(session: SparkSession, storages: Sequence[str], epoch: int) -> dict[st
     written = session.sql(storage.epoch_snapshots_query(list(storages), EPOCH_PROPERTY, epoch)).collect()
     parents = {(row["storage"], row["parent"]) for row in written}
     return {
-        row["storage"]: Head(row["snapshot"], row["rows"])
+        row["storage"]: Head(row["snapshot"], row["added"])
         for row in written
         if (row["storage"], row["snapshot"]) not in parents
     }

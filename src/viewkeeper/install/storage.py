@@ -103,14 +103,11 @@ def drop_branch(storage: str, branch: str) -> str:
 
 
 def epoch_snapshots_query(storages: list[str], key: str, epoch: int) -> str:
-    """One row per snapshot that the epoch wrote: its table, its parent, and the rows it leaves."""
-    rows = (
-        "CAST(summary['total-records'] AS BIGINT)"
-        " - coalesce(CAST(summary['total-position-deletes'] AS BIGINT), 0)"
-    )
+    """One row per snapshot that the epoch wrote: its table, its parent, and the rows it added."""
+    added = "coalesce(CAST(summary['added-records'] AS BIGINT), 0)"
     return "\nUNION ALL\n".join(
         f"SELECT {literal(storage)} AS storage, CAST(snapshot_id AS STRING) AS snapshot, "
-        f"CAST(parent_id AS STRING) AS parent, {rows} AS rows "
+        f"CAST(parent_id AS STRING) AS parent, {added} AS added "
         f"FROM {table_sql(storage)}.snapshots WHERE summary[{literal(key)}] = {literal(str(epoch))}"
         for storage in storages
     )

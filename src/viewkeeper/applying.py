@@ -1,0 +1,103 @@
+"""Brings a warehouse to what its project folder defines: new and changed views are created, views that the
+project no longer has are dropped only when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from viewkeeper.analyse.analysis import TableInfo
+from viewkeeper.analyse.holes import holes
+from viewkeeper.analyse.statements import CreateView, parse_statement
+from viewkeeper.define.definitions import ViewDefinition
+from viewkeeper.define.project import Project, Statement
+from viewkeeper.define.vdag import Vdag
+from viewkeeper.errors import DefinitionError
+from viewkeeper.library import Library
+from viewkeeper.maintainer import Maintainer
+from viewkeeper.sql.quoting import show_path
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A view as the project defines it."""
+
+    name: str
+    statement: CreateView
+    definition: ViewDefinition
+
+
+def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_run: bool) -> list[str]:
+    """Make (or with ``dry_run`` only list) the changes; each as a sentence."""
+    maintainer.engine.use(project.catalog, project.namespace)
+    wanted = _wanted(maintainer, project)
+    library = maintainer.library()
+    done: list[str] = []
+    for name in _in_order(wanted):
+        change = _change(library, wanted[name])
+        if change is None:
+            continue
+        if not dry_run:
+            maintainer.create(replace(wanted[name].statement, replace=True))
+        done.append(f"{change} {name}")
+    unwanted = [name for name in library.views if name not in wanted]
+    for name in reversed([name for name in library.graph.order() if name in unwanted]):
+        if prune and not dry_run:
+            maintainer.drop(name)
+        done.append(f"dropped {name}" if prune else f"{name} is not in the project (--prune drops it)")
+    return done
+
+
+def _wanted(maintainer: Maintainer, project: Project) -> dict[str, Wanted]:
+    wanted: dict[str, Wanted] = {}
+    for statement in project.statements:
+        create = _create_view(project, statement)
+        definition = maintainer.definition(create)
+        name = show_path(definition.name)
+        if name in wanted:
+            raise DefinitionError(
+                f"{statement.file.name}: view {name} is defined twice",
+                code="VK-VIEW-EXISTS",
+                position=statement.position,
+                hint="Remove one of the two definitions.",
+            )
+        wanted[name] = Wanted(name, create, definition)
+    return wanted
+
+
+def _create_view(project: Project, statement: Statement) -> CreateView:
+    parsed = parse_statement(statement.sql)
+    if not isinstance(parsed, CreateView):
+        raise DefinitionError(
+            f"{statement.file.name}: only CREATE MATERIALIZED VIEW can stand in a project",
+            code="VK-PROJECT",
+            position=statement.position,
+            hint="Run other statements with spark.sql, outside of the project.",
+        )
+    if parsed.policy is None:
+        return replace(parsed, policy=project.settings.policy_of(show_path(parsed.name)))
+    return parsed
+
+
+def _in_order(wanted: Mapping[str, Wanted]) -> tuple[str, ...]:
+    """Parents first, by the names in the queries' FROM clauses."""
+    reads = {}
+    for name, view in wanted.items():
+        *where, _ = view.definition.name
+
+        def resolve(parts: tuple[str, ...], where: list[str] = where) -> TableInfo | None:
+            full = show_path((*where[: len(where) + 1 - len(parts)], *parts))
+            return TableInfo(full, ()) if full in wanted else None
+
+        found = holes(view.statement.query, resolve)
+        reads[name] = found.tables if found else ()
+    return Vdag(reads).order()
+
+
+def _change(library: Library, wanted: Wanted) -> str | None:
+    known = library.views.get(wanted.name)
+    if known is None:
+        return "created"
+    # The session's time zone is not part of the project: a view keeps the one it was defined with.
+    same_session = replace(wanted.definition, session=known.definition.session)
+    return None if same_session == known.definition else "replaced"
