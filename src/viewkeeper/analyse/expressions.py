@@ -200,9 +200,8 @@ class Reader:
         covered = {index for first, end, _ in cuts.found for index in range(first, end)} | cuts.units
         for index in range(*where):
             token = self.text.tokens[index]
-            is_name = token.token_type == TokenType.IDENTIFIER or token.text.isidentifier()
             name = token.text.lower()
-            if index in covered or not is_name or name in cuts.variables:
+            if index in covered or not self.text.is_name(index) or name in cuts.variables:
                 continue
             if (name in known or token.text in known) and not self._is_no_column(index):
                 raise NotIncremental(

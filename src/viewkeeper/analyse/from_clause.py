@@ -12,6 +12,7 @@ from viewkeeper.algebra.relations import Field, Filter, Join, Relation, Scan
 from viewkeeper.algebra.scalars import Column, Scalar
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.expressions import Reader
+from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.scopes import Ambiguous, Names, Origin, Output, Scope
 from viewkeeper.sql.quoting import parse_path
@@ -81,11 +82,15 @@ class FromReader:
 
     def conjuncts(self, condition: exp.Expr, scope: Scope) -> list[Scalar]:
         """The condition, taken apart at its top-level ANDs."""
-        if isinstance(condition, exp.And):
-            return [*self.conjuncts(condition.this, scope), *self.conjuncts(condition.expression, scope)]
-        if isinstance(condition, exp.Paren) and isinstance(condition.this, exp.And):
-            return self.conjuncts(condition.this, scope)
-        return [self.reader.scalar(condition, column_lookup(scope), scope.names())]
+        nodes, left_over = _split(condition)
+        whole = span(condition)
+        spans = [span(node) for node in nodes]
+        # Every word of the condition must be in one of them, or be an AND or a parenthesis around.
+        if whole is None or sum(found[1] - found[0] for found in spans if found) + left_over != (
+            whole[1] - whole[0]
+        ):
+            raise self.reader.not_understood(condition)
+        return [self.reader.scalar(node, column_lookup(scope), scope.names()) for node in nodes]
 
     def _item(self, node: exp.Expr, environment: Environment) -> Inputs:
         match node:
@@ -219,6 +224,18 @@ def only(reader: Reader, node: exp.Expr, *allowed: str) -> None:
                 raise reader.stop(ReasonCode.LIMIT, where, key.upper())
             case _:
                 raise reader.not_understood(where, key.strip("_").upper())
+
+
+def _split(condition: exp.Expr) -> tuple[list[exp.Expr], int]:
+    """The operands of AND, also inside parentheses, and how many words are none of them."""
+    if isinstance(condition, exp.And):
+        left, left_words = _split(condition.this)
+        right, right_words = _split(condition.expression)
+        return [*left, *right], left_words + right_words + 1
+    if isinstance(condition, exp.Paren) and isinstance(condition.this, exp.And):
+        inner, words = _split(condition.this)
+        return inner, words + 2
+    return [condition], 0
 
 
 def _all(conjuncts: Sequence[Scalar]) -> Scalar:

@@ -33,6 +33,9 @@ _WORDS_NOT_KEYWORDS = {
 }
 
 
+_LITERALS = {TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.NUMBER}
+
+
 class _Tokenizer(Spark.Tokenizer):
     """Spark's tokens; SHOW and the like do not turn what follows them into one string."""
 
@@ -66,13 +69,23 @@ class SqlText:
         """The text of the tokens [first, end), with its comments."""
         return self.sql[self.tokens[first].start : self.tokens[end - 1].end + 1]
 
+    def is_name(self, index: int) -> bool:
+        """Whether the token can be a name: quoted with backticks, or a bare word."""
+        if not 0 <= index < len(self.tokens):
+            return False
+        token = self.tokens[index]
+        return token.token_type == TokenType.IDENTIFIER or (
+            token.token_type not in _LITERALS
+            and (token.token_type == TokenType.VAR or token.text.isidentifier())
+        )
+
     def word(self, index: int) -> str:
         """The token's text in upper case if it is a bare word or sign; empty for quoted names, strings
         and beyond the end."""
         if not 0 <= index < len(self.tokens):
             return ""
         token = self.tokens[index]
-        quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING)
+        quoted = token.token_type == TokenType.IDENTIFIER or token.token_type in _LITERALS
         return "" if quoted else token.text.upper()
 
 
@@ -139,10 +152,10 @@ class _SpanParser(SparkParser):
     ADD_JOIN_ON_TRUE = False
 
     def _spanned(self, start: int, node: exp.Expr | None) -> exp.Expr | None:
+        # The widest span counts: for `+a` sqlglot returns the mere column.
         if node is not None and self._index > start:
-            known = node.meta.get(_SPAN)
-            if known is None or (known[0] == start and known[1] < self._index):
-                node.meta[_SPAN] = (start, self._index)
+            first, end = node.meta.get(_SPAN) or (start, self._index)
+            node.meta[_SPAN] = (min(first, start), max(end, self._index))
         return node
 
     def _parse_assignment(self) -> exp.Expr | None:
@@ -167,7 +180,10 @@ class _SpanParser(SparkParser):
         return self._spanned(self._index, super()._parse_unary())
 
     def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:  # noqa: FBT001, FBT002
-        return self._spanned(self._index, super()._parse_lambda(alias))
+        # Not widened: the ALL of sum(ALL a) is no part of the argument.
+        start = self._index
+        node = super()._parse_lambda(alias)
+        return node if node is None or _SPAN in node.meta else self._spanned(start, node)
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:  # noqa: FBT001, FBT002
         # Called with each call just read: the token before is its closing parenthesis.

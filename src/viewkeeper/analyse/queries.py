@@ -24,6 +24,7 @@ from viewkeeper.analyse.from_clause import (
     only,
 )
 from viewkeeper.analyse.grouping import Grouping, has_aggregate
+from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Names, Output, Scope
 from viewkeeper.analyse.tidy import project
@@ -125,8 +126,21 @@ class QueryReader:
             elif isinstance(item, exp.Aliases):
                 raise self._reader.stop(ReasonCode.LATERAL_VIEW, item, "a function with several columns")
             else:
-                items.append(SelectItem(_given_name(item), item))
+                items.append(SelectItem(self._given_name(item), item))
         return items
+
+    def _given_name(self, node: exp.Expr) -> str | None:
+        """The name that Spark gives to an expression without an alias, where that is a plain name."""
+        while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and _is_cast_of_column(node)):
+            node = node.this
+        identifier: exp.Expr | None = None
+        if isinstance(node, exp.Column):
+            identifier = dotted(node)[-1]
+        elif isinstance(node, exp.Dot):
+            identifier = node.expression
+        where = span(node)
+        signed = where is not None and self._reader.text.word(where[0]) in ("+", "-")
+        return identifier.name if isinstance(identifier, exp.Identifier) and not signed else None
 
     def _qualified_star(self, node: exp.Column, scope: Scope) -> list[SelectItem]:
         qualifier = [part.name for part in node.parts[:-1]]
@@ -216,15 +230,9 @@ def _star_column(item: SelectItem) -> Scalar:
     return column(item.output.column)
 
 
-def _given_name(node: exp.Expr) -> str | None:
-    """The name that Spark gives to an expression without an alias, where that is a plain name."""
-    while isinstance(node, exp.Cast) and not isinstance(node.this, exp.Literal):
-        node = node.this
-    if isinstance(node, exp.Column):
-        return dotted(node)[-1].name
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        return node.expression.name
-    return None
+def _is_cast_of_column(node: exp.Cast) -> bool:
+    inner = node.this
+    return isinstance(inner, exp.Column | exp.Dot | exp.Paren | exp.Cast)
 
 
 def _renamed(relation: Relation, outputs: Sequence[Output], names: Sequence[str]) -> Relation:

@@ -65,7 +65,7 @@ def analyse(
     holes = query_text(text, resolve)
     _check_holes(text, holes, schema, referee)
     try:
-        relation = _relation(text, session, resolve, names)
+        relation = _relation(text, session, resolve, names, [name for name, _ in schema])
         _check_rows_compare(names, schema)
         _check_tables(relation, holes)
         _check_same(relation, names, schema, referee)
@@ -74,7 +74,10 @@ def analyse(
     return Analysis(holes, relation, None)
 
 
-def _relation(text: SqlText, session: SessionPins, resolve: Resolve, names: Sequence[str]) -> Relation:
+def _relation(
+    text: SqlText, session: SessionPins, resolve: Resolve, names: Sequence[str], said: Sequence[str]
+) -> Relation:
+    """The query's relation under the view's column names; ``said`` are those that Spark gives."""
     try:
         tree = parse(text)
     except NotParsed as error:
@@ -91,6 +94,9 @@ def _relation(text: SqlText, session: SessionPins, resolve: Resolve, names: Sequ
         built = queries.read(tree, {})
         if len(built.outputs) != len(names):
             raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason("the select list"))
+        for output, name in zip(built.outputs, said, strict=True):
+            if output.name is not None and output.name.lower() != name.lower():
+                raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason(f"column {name}"))
         items = tuple(
             Named(name, column(output.column)) for name, output in zip(names, built.outputs, strict=True)
         )
@@ -185,7 +191,7 @@ def _check_same(relation: Relation, names: Sequence[str], schema: Schema, refere
     except Exception as error:
         if not isinstance(error, SparkError | DefinitionError):
             raise
-        said = (str(error).splitlines() or [""])[0]
+        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise NotIncremental(ReasonCode.REGENERATED_DIFFERS.reason(f"Spark says {said}")) from error
     expected = [(name, type_name) for name, (_, type_name) in zip(names, schema, strict=True)]
     if list(regenerated) != expected:

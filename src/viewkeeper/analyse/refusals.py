@@ -146,8 +146,7 @@ def _reads_no_path(text: SqlText) -> None:
 def calls(text: SqlText) -> Iterator[tuple[int, str]]:
     """Every name that an opening parenthesis follows: the index of its token and the name in lower case."""
     for index, token in enumerate(text.tokens):
-        names = token.token_type == TokenType.IDENTIFIER or token.text.isidentifier()
-        if names and text.word(index + 1) == "(" and text.word(index - 1) not in ("AS", "WITH"):
+        if text.is_name(index) and text.word(index + 1) == "(" and text.word(index - 1) not in ("AS", "WITH"):
             yield index, token.text.lower()
 
 

@@ -89,7 +89,8 @@ class Names:
         self._taken = {name.lower() for name in taken}
 
     def fresh(self, wish: str) -> str:
-        """The wish itself if it is free, else ``wish_2``, ``wish_3`` …"""
+        """The wish itself if it is free, else ``wish_2``, ``wish_3`` …; never one of our hidden names."""
+        wish = f"c{wish}" if wish.lower().startswith("_vk_") else wish
         name, number = wish, 1
         while name.lower() in self._taken:
             number += 1

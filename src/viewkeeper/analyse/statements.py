@@ -145,15 +145,10 @@ class _Cursor:
         return tuple(parts)
 
     def identifier(self, expected: str) -> str:
-        if self.done():
-            raise self.error(expected)
-        token = self.text.tokens[self.index]
-        if token.token_type != TokenType.IDENTIFIER and not token.text.replace("_", "a").isalnum():
-            raise self.error(expected)
-        if token.token_type in (TokenType.STRING, TokenType.NUMBER):
+        if not self.text.is_name(self.index):
             raise self.error(expected)
         self.index += 1
-        return token.text
+        return self.text.tokens[self.index - 1].text
 
     def string(self, expected: str) -> str:
         if self.done() or self.text.tokens[self.index].token_type != TokenType.STRING:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqlglot.tokenizer_core import TokenType
-
 from viewkeeper.analyse.parsing import SqlText
 from viewkeeper.analyse.refusals import closing
 
@@ -67,7 +65,13 @@ class _Frame:
     in_from: bool = False
     expects: bool = False
     in_lateral_view: bool = False
+    in_values: bool = False
     scope: int = -1
+
+    @property
+    def lists(self) -> bool:
+        """Whether a comma here parts something other than the items of FROM."""
+        return self.in_lateral_view or self.in_values
 
 
 @dataclass(slots=True)
@@ -102,15 +106,16 @@ class _Finder:
 
     def _keyword(self, index: int, word: str, frame: _Frame) -> None:
         starts = index == frame.opened + 1
+        frame.in_values = frame.in_values and not self.text.is_name(index)
         if word == "WITH" and starts:
             frame.is_query = True
             self._read_ctes(index)
         elif word == "SELECT":
             frame.is_query, frame.in_from = True, False
-        elif word == "FROM" and (frame.is_query or starts) and not self._compares(index):
+        elif word == "FROM" and (frame.is_query or starts) and self._is_clause(index):
             frame.is_query = frame.in_from = frame.expects = True
             frame.in_lateral_view, frame.scope = False, index
-        elif frame.in_from and (word == "JOIN" or (word == "," and not frame.in_lateral_view)):
+        elif frame.in_from and (word == "JOIN" or (word == "," and not frame.lists)):
             frame.expects = True
         elif word == "VIEW" and self.text.word(index - 1) == "LATERAL":
             frame.in_lateral_view = True
@@ -119,9 +124,10 @@ class _Finder:
         elif word in _ENDS_FROM:
             frame.in_from = frame.in_lateral_view = False
 
-    def _compares(self, index: int) -> bool:
-        """Whether this FROM belongs to IS [NOT] DISTINCT FROM."""
-        return self.text.word(index - 1) == "DISTINCT" and self.text.word(index - 2) in ("IS", "NOT")
+    def _is_clause(self, index: int) -> bool:
+        """Whether this FROM is neither a name nor part of IS [NOT] DISTINCT FROM."""
+        compares = self.text.word(index - 1) == "DISTINCT" and self.text.word(index - 2) in ("IS", "NOT")
+        return not compares and self.text.word(index + 1) != "."
 
     def _table_query(self, index: int, frame: _Frame, *, starts: bool) -> None:
         if starts or self.text.word(index - 1) in _SET_WORDS or (frame.is_query and not frame.in_from):
@@ -132,11 +138,12 @@ class _Finder:
 
     def _relation(self, index: int) -> int:
         if self.text.word(index) == "VALUES":
+            self.frames[-1].in_values = True
             return index + 1
-        if not self._is_name(index):
+        if not self.text.is_name(index):
             raise Unsure(index, self.text.raw(index, index + 1))
         end = index + 1
-        while self.text.word(end) == "." and self._is_name(end + 1):
+        while self.text.word(end) == "." and self.text.is_name(end + 1):
             end += 2
         if self.text.word(end) == "(":
             if self.text.word(index) == "IDENTIFIER":
@@ -146,7 +153,7 @@ class _Finder:
         if not self._is_cte(parts, index):
             following = self.text.word(end)
             aliased = end < len(self.text.tokens) and following not in _NO_ALIAS
-            aliased = aliased or (following == "" and self._is_name(end))
+            aliased = aliased or (following == "" and self.text.is_name(end))
             options = following == "WITH" and self.text.word(end + 1) == "("
             plain = not (options or (following in _TRAVELS and self._travels(end)))
             scope = self.frames[-1].scope
@@ -156,12 +163,6 @@ class _Finder:
     def _travels(self, index: int) -> bool:
         word = self.text.word(index)
         return word in ("FOR", "TABLESAMPLE") or self.text.word(index + 1) == "AS"
-
-    def _is_name(self, index: int) -> bool:
-        if index >= len(self.text.tokens):
-            return False
-        token = self.text.tokens[index]
-        return token.token_type == TokenType.IDENTIFIER or token.text.replace("-", "_").isidentifier()
 
     def _is_cte(self, parts: tuple[str, ...], index: int) -> bool:
         name = parts[0].lower()

@@ -1,0 +1,42 @@
+-- # An alias to the left can be used to the right
+-- columns: q2, q3
+SELECT qty * 2 AS q2, q2 + 1 AS q3 FROM pos
+-- becomes
+SELECT qty * 2 AS q2, (qty * 2) + 1 AS q3
+FROM lake.shop.pos /* new */
+
+-- # A column comes before an alias of the same name
+-- columns: qty, x
+SELECT store AS qty, qty + 1 AS x FROM pos
+-- becomes
+SELECT store AS qty, qty + 1 AS x
+FROM lake.shop.pos /* new */
+
+-- # Stars
+-- columns: store, city, region, qty
+SELECT s.*, p.qty FROM stores s JOIN pos p ON p.store = s.store
+-- becomes
+SELECT r1.store, r1.city, r1.region, r2.qty
+FROM lake.shop.stores /* new */ AS r1
+JOIN lake.shop.pos /* new */ AS r2 ON r2.store = r1.store
+
+-- # Stars but for some columns
+-- columns: store, city
+SELECT * EXCEPT (region) FROM stores
+-- becomes
+SELECT store, city
+FROM lake.shop.stores /* new */
+
+-- # The same column twice
+-- columns: a, b
+SELECT qty AS a, qty AS b FROM pos
+-- becomes
+SELECT qty AS a, qty AS b
+FROM lake.shop.pos /* new */
+
+-- # Columns that change names
+-- columns: qty, store
+SELECT store AS qty, qty AS store FROM pos
+-- becomes
+SELECT store AS qty, qty AS store
+FROM lake.shop.pos /* new */

@@ -1,0 +1,134 @@
+"""What may not be a view, each with its code, its place, and before Spark is asked."""
+
+from __future__ import annotations
+
+import pytest
+from shop import PINS, Referee, read, resolve
+
+from viewkeeper.analyse.reading import analyse
+from viewkeeper.errors import DefinitionError
+
+CASES = [
+    ("", "VK-NOT-A-QUERY", None),
+    ("-- nothing", "VK-NOT-A-QUERY", None),
+    ("DROP TABLE pos", "VK-NOT-A-QUERY", "DROP"),
+    ("CREATE TABLE t AS SELECT 1", "VK-NOT-A-QUERY", "CREATE"),
+    ("SHOW TABLES", "VK-NOT-A-QUERY", "SHOW"),
+    ("ADD JAR 'x.jar'", "VK-NOT-A-QUERY", "ADD JAR"),
+    ("INSERT INTO pos SELECT * FROM pos", "VK-NOT-A-QUERY", "INSERT"),
+    ("WITH a AS (SELECT 1) INSERT INTO pos SELECT * FROM a", "VK-NOT-A-QUERY", "INSERT"),
+    ("WITH a AS (SELECT 1) DELETE FROM pos", "VK-NOT-A-QUERY", "DELETE"),
+    ("WITH a AS (SELECT 1) UPDATE pos SET qty = 1", "VK-NOT-A-QUERY", "UPDATE"),
+    (
+        "WITH a AS (SELECT 1) MERGE INTO pos USING a ON true WHEN MATCHED THEN DELETE",
+        "VK-NOT-A-QUERY",
+        "MERGE",
+    ),
+    ("FROM pos INSERT OVERWRITE stores SELECT 1", "VK-NOT-A-QUERY", "INSERT"),
+    ("SELECT 1; SELECT 2", "VK-NOT-A-QUERY", ";"),
+    ("SELECT TRANSFORM(qty) USING 'cat' AS (x) FROM pos", "VK-NOT-A-QUERY", "USING"),
+    ("SELECT * INTO t FROM pos", "VK-NOT-A-QUERY", "INTO"),
+    ("SELEC qty FROM pos", "VK-SYNTAX", "SELEC"),
+    ("SELECT 'open FROM pos", "VK-SYNTAX", None),
+    ("SELECT rand() FROM pos", "VK-NONDETERMINISTIC", "rand"),
+    ("SELECT qty FROM pos WHERE `Rand` (3) > 0.5", "VK-NONDETERMINISTIC", "`Rand`"),
+    ("SELECT uuid /* id */ () FROM pos", "VK-NONDETERMINISTIC", "uuid"),
+    ("SELECT now() FROM pos", "VK-NONDETERMINISTIC", "now"),
+    ("SELECT system.builtin.current_timestamp() FROM pos", "VK-NONDETERMINISTIC", "current_timestamp"),
+    ("SELECT current_date FROM pos", "VK-NONDETERMINISTIC", "current_date"),
+    ("SELECT qty FROM pos WHERE note = user", "VK-NONDETERMINISTIC", "user"),
+    ("SELECT unix_timestamp() FROM pos", "VK-NONDETERMINISTIC", "unix_timestamp"),
+    ("SELECT first(qty) FROM pos", "VK-NONDETERMINISTIC", "first"),
+    ("SELECT any_value(qty) FILTER (WHERE qty > 1) FROM pos", "VK-NONDETERMINISTIC", "any_value"),
+    ("SELECT qty FROM pos TABLESAMPLE (10 PERCENT)", "VK-NONDETERMINISTIC", "TABLESAMPLE"),
+    ("SELECT reflect('java.lang.Runtime', 'x') FROM pos", "VK-FORBIDDEN-FUNCTION", "reflect"),
+    ("SELECT java_method('a', 'b') FROM pos", "VK-FORBIDDEN-FUNCTION", "java_method"),
+    ("SELECT try_reflect('a', 'b') FROM pos", "VK-FORBIDDEN-FUNCTION", "try_reflect"),
+    ("SELECT * FROM parquet.`/etc/x`", "VK-PATH-READ", "parquet"),
+    ("SELECT * FROM pos JOIN csv.`s3://b/x` c ON true", "VK-PATH-READ", "csv"),
+    ("SELECT * FROM json.data", "VK-PATH-READ", "json"),
+    ("SELECT * FROM `org.example.Source`.`/data`", "VK-PATH-READ", "`org.example.Source`"),
+    ("SELECT * FROM read_files('/x')", "VK-PATH-READ", "read_files"),
+    ("SELECT qty FROM pos VERSION AS OF 5", "VK-PINNED-TABLE", "VERSION"),
+    ("SELECT qty FROM pos FOR SYSTEM_TIME AS OF '2024-01-01'", "VK-PINNED-TABLE", "SYSTEM_TIME"),
+    ("SELECT qty FROM pos WITH (`start-snapshot-id` = '1')", "VK-PINNED-TABLE", "pos"),
+    ("SELECT qty FROM no_such_table", "VK-UNKNOWN-TABLE", "no_such_table"),
+    ("SELECT qty FROM IDENTIFIER('pos')", "VK-NOT-UNDERSTOOD", "IDENTIFIER"),
+    ("SELECT IDENTIFIER('reflect')('a') FROM pos", "VK-NOT-UNDERSTOOD", "IDENTIFIER"),
+    ("SELECT qty FROM shop.pos, lake.shop.pos", "VK-NOT-UNDERSTOOD", "lake"),
+]
+
+
+@pytest.mark.parametrize(("query", "code", "at"), CASES)
+def test_refused(query: str, code: str, at: str | None) -> None:
+    with pytest.raises(DefinitionError) as refusal:
+        read(query)
+    assert refusal.value.code == code
+    if at is not None:
+        assert refusal.value.position is not None
+        assert query[refusal.value.position.start :].startswith(at)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        query
+        for query, code, _ in CASES
+        if code in ("VK-NOT-A-QUERY", "VK-PATH-READ", "VK-FORBIDDEN-FUNCTION")
+    ],
+)
+def test_spark_never_sees_it(query: str) -> None:
+    referee = Referee()
+    with pytest.raises(DefinitionError):
+        analyse(query, session=PINS, resolve=resolve, referee=referee)
+    assert referee.asked == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT user AS a FROM odd",
+        "SELECT unix_timestamp(d) AS a FROM pos",
+        "SELECT transform(tags, x -> x) AS a FROM pos",
+        "SELECT qty AS a FROM pos JOIN stores USING (store)",
+        "SELECT 'rand()' AS a FROM pos -- now()",
+        "SELECT qty AS a FROM pos;",
+        "(SELECT qty AS a FROM pos)",
+    ],
+)
+def test_not_refused(query: str) -> None:
+    assert read(query).reason is None
+
+
+def test_first_value_over_an_order_is_a_window() -> None:
+    analysis = read("SELECT first_value(qty) IGNORE NULLS OVER (ORDER BY item) FROM pos")
+    assert analysis.reason is not None
+    assert analysis.reason.code == "WINDOW_FUNCTION"
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "code"),
+    [
+        (("a", "A"), (), "VK-DUPLICATE-COLUMN"),
+        (("a", "b"), ("x", "X"), "VK-DUPLICATE-COLUMN"),
+        (("a", "b"), ("x",), "VK-COLUMN-COUNT"),
+        (("a", "_vk_w"), (), "VK-RESERVED-NAME"),
+    ],
+)
+def test_columns_of_the_view(columns: tuple[str, ...], given: tuple[str, ...], code: str) -> None:
+    with pytest.raises(DefinitionError) as refusal:
+        analyse(
+            "SELECT store, qty FROM pos",
+            session=PINS,
+            resolve=resolve,
+            referee=Referee(columns),
+            columns=given,
+        )
+    assert refusal.value.code == code
+
+
+def test_tables_that_the_refilled_text_does_not_read_alike() -> None:
+    schemas = iter([[("a", "int")], [("a", "string")]])
+    with pytest.raises(DefinitionError) as refusal:
+        analyse("SELECT qty AS a FROM pos", session=PINS, resolve=resolve, referee=lambda _: next(schemas))
+    assert refusal.value.code == "VK-NOT-UNDERSTOOD"
