@@ -47,9 +47,15 @@ class Output:
         if self.json:
             print(to_json({"format": FORMAT, **document}), file=self.results.file)
             return
-        for text in texts:
-            # SQL and names are printed as they are: neither markup nor broken lines.
-            self.results.print(text, markup=False, highlight=False, soft_wrap=isinstance(text, str))
+        self.say(*texts)
+
+    def say(self, *texts: RenderableType) -> None:
+        """Texts for people, on standard output; nothing with ``--json``."""
+        if not self.json:
+            for text in texts:
+                # SQL and names are printed as they are: neither taken for markup nor broken into lines.
+                plain = isinstance(text, str)
+                self.results.print(text, markup=not plain, highlight=False, soft_wrap=plain)
 
     def note(self, text: str) -> None:
         """Something worth saying that is not the result."""

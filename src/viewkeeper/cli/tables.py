@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from viewkeeper.results import Epoch, Verification, ViewRefresh, ViewStatus
+from viewkeeper.sql.quoting import parse_path, show_path
 
 # Colour only where the eye should stop.
 _STRATEGY_STYLE = {"incremental": "green", "full": "yellow", "unchanged": "dim"}
@@ -17,16 +18,18 @@ _STRATEGY_STYLE = {"incremental": "green", "full": "yellow", "unchanged": "dim"}
 
 def refresh_table(views: Sequence[ViewRefresh]) -> Table:
     """What a refresh did to each view."""
-    table = _table("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute s>", "install s>", "reason")
+    reasons = ["reason"] if any(view.reason for view in views) else []
+    table = _table("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute s>", "install s>", *reasons)
+    short = _short_names([view.view for view in views])
     for view in views:
         touched = view.strategy != "unchanged"
         table.add_row(
-            escape(view.view),
+            short[view.view],
             _strategy(view.strategy),
             *(_count(n, shown=touched) for n in (view.delta_rows, view.inserted, view.deleted, view.updated)),
             _seconds(view.compute_seconds, shown=touched),
             _seconds(view.install_seconds, shown=touched),
-            escape(view.reason or ""),
+            *(escape(view.reason or "") for _ in reasons),
         )
     return table
 
@@ -34,10 +37,11 @@ def refresh_table(views: Sequence[ViewRefresh]) -> Table:
 def status_table(views: Sequence[ViewStatus]) -> Table:
     """How fresh each view is."""
     table = _table("view", "state", "epoch>", "refreshed", "last", "kept", "reads")
+    short = _short_names([view.view for view in views])
     for view in views:
         state = "empty" if view.epoch is None else "stale" if view.stale else "fresh"
         table.add_row(
-            escape(view.view),
+            short[view.view],
             f"[yellow]{state}" if state != "fresh" else state,
             "" if view.epoch is None else str(view.epoch),
             _moment(view.refreshed_at),
@@ -51,16 +55,18 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
 def verification_table(found: Sequence[Verification]) -> Table:
     """Each view against its query."""
     table = _table("view", "verdict", "missing>", "extra>", "epoch>")
+    short = _short_names([each.view for each in found])
     for each in found:
         verdict = "[green]exact" if each.ok else "[bold red]differs"
         missing, extra = _count(each.missing, shown=True), _count(each.extra, shown=True)
-        table.add_row(escape(each.view), verdict, missing, extra, str(each.epoch))
+        table.add_row(short[each.view], verdict, missing, extra, str(each.epoch))
     return table
 
 
 def history_table(epochs: Sequence[Epoch]) -> Table:
     """The epochs, one row per view that moved; newest first."""
     table = _table("epoch>", "published", "view", "strategy", "Δ rows>", "seconds>", "reason")
+    short = _short_names([view.view for epoch in epochs for view in epoch.views])
     for epoch in epochs:
         number, moment = str(epoch.id), _moment(epoch.published_at)
         for view in epoch.views or (None,):
@@ -70,7 +76,7 @@ def history_table(epochs: Sequence[Epoch]) -> Table:
                 table.add_row(
                     number,
                     moment,
-                    escape(view.view),
+                    short[view.view],
                     _strategy(view.strategy),
                     _count(view.delta_rows, shown=True),
                     _seconds(view.compute_seconds + view.install_seconds, shown=True),
@@ -105,6 +111,13 @@ def _table(*columns: str) -> Table:
             overflow="fold",
         )
     return table
+
+
+def _short_names(views: Sequence[str]) -> dict[str, str]:
+    """The names without the catalog and namespace, where all of them have the same."""
+    paths = {view: parse_path(view) for view in views}
+    alike = len({path[:-1] for path in paths.values()}) == 1
+    return {view: escape(show_path(path[-1:]) if alike else view) for view, path in paths.items()}
 
 
 def _strategy(name: str) -> str:

@@ -13,7 +13,7 @@ from viewkeeper.results import Epoch, Verification, ViewRefresh, ViewStatus
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 MOVED = ViewRefresh("lake.default.a", "incremental", "merge groups", None, 1200, 10, 20, 30, 1.234, 0.5)
 STILL = ViewRefresh("lake.default.b", "unchanged", None, "no source changed", 0, 0, 0, 0, 0.0, 0.0)
-REDONE = ViewRefresh("lake.default.[c]", "full", "overwrite", "VK-X: [why]", 5, 5, 0, 0, 2.0, 1.0)
+REDONE = ViewRefresh("lake.default.`[c]`", "full", "overwrite", "VK-X: [why]", 5, 5, 0, 0, 2.0, 1.0)
 
 
 def lines(renderable: RenderableType) -> list[str]:
@@ -38,9 +38,19 @@ def test_the_refresh_table_has_all_the_columns() -> None:
         "s",
         "reason",
     ]
-    assert first.split() == ["lake.default.a", "incremental", "1,200", "10", "20", "30", "1.23", "0.50"]
-    assert second.split() == ["lake.default.b", "unchanged", "no", "source", "changed"]
-    assert third.endswith("VK-X: [why]") and third.lstrip().startswith("lake.default.[c]")
+    assert first.split() == ["a", "incremental", "1,200", "10", "20", "30", "1.23", "0.50"]
+    assert second.split() == ["b", "unchanged", "no", "source", "changed"]
+    assert third.endswith("VK-X: [why]") and third.lstrip().startswith("`[c]`")
+
+
+def test_names_are_shortened_only_where_that_is_clear() -> None:
+    elsewhere = Verification("lake.other.b", True, 0, 0, 3)
+    shown = lines(verification_table([Verification("lake.default.a", True, 0, 0, 3), elsewhere]))
+    assert [line.split()[0] for line in shown[2:]] == ["lake.default.a", "lake.other.b"]
+
+
+def test_without_reasons_there_is_no_column_for_them() -> None:
+    assert "reason" not in lines(refresh_table([MOVED]))[0]
 
 
 def test_the_summary_counts_the_views_that_moved() -> None:
@@ -69,5 +79,5 @@ def test_status_tells_empty_stale_and_fresh() -> None:
 def test_history_names_the_epoch_once() -> None:
     shown = lines(history_table([Epoch(2, {}, [MOVED, REDONE], NOON), Epoch(1, {}, [], NOON)]))[2:]
     assert shown[0].startswith("    2") or shown[0].lstrip().startswith("2 ")
-    assert shown[1].lstrip().startswith("lake.default.[c]")
+    assert shown[1].lstrip().startswith("`[c]`")
     assert shown[2].endswith("no view changed")
