@@ -21,6 +21,7 @@ from viewkeeper.events import (
     EpochStarted,
     Event,
     Phase,
+    PointPassed,
     StepFinished,
     StepStarted,
 )
@@ -123,10 +124,11 @@ class EpochRunner:
         branch = storage.branch_name(epoch)
         installs = [step for step in work.plan.steps if isinstance(step, Install)]
         self._ledger.intend(lease, epoch, self._intents(epoch, branch, installs, work))
-        self._emit(StepFinished(None, Phase.OBSERVE, 0.0, None))
+        self._emit(PointPassed("intents noted"))
         for name in work.define:
             view = work.views[name]
             self._engine.create_storage(work.inputs[name].storage, view.layout, view.definition)
+            self._emit(PointPassed(f"storage of {name} made"))
         with self._phase(Phase.COMPUTE, work.seconds):
             executor.compute(work.plan.steps)
         with self._phase(Phase.INSTALL, work.seconds):
@@ -240,6 +242,9 @@ class EpochRunner:
     def _give_up(self, lease: Lease, epoch: int, error: BaseException) -> None:
         """Publish nothing, and clean up what was staged; what cannot be cleaned now is cleaned next time."""
         said = str(error) or type(error).__name__
+        latest = self._ledger.latest()
+        if latest is not None and latest.id == epoch:
+            return  # interrupted just after the commit point: published is published, the chores wait
         self._emit(EpochAbandoned(epoch, said))
         try:
             self._ledger.abandon(lease, epoch, said)
@@ -249,8 +254,9 @@ class EpochRunner:
             logger.warning("epoch %s: cleaning up is left to the next refresh: %s", epoch, second)
 
     def _chore_done(self, chore: Chore) -> None:
+        self._emit(PointPassed(f"{chore.kind.value} done"))
         self._ledger.done(chore)
-        self._emit(StepFinished(None, Phase.FINISH, 0.0, None))
+        self._emit(PointPassed(f"{chore.kind.value} struck off"))
 
     @contextmanager
     def _phase(self, phase: Phase, seconds: dict[str, float]) -> Iterator[None]:

@@ -64,4 +64,12 @@ class EpochAbandoned:
     error: str
 
 
-Event: TypeAlias = EpochStarted | StepStarted | StepFinished | EpochPublished | EpochAbandoned
+@dataclass(frozen=True, slots=True)
+class PointPassed:
+    """The epoch protocol has something behind it that a crash from here on must not undo or repeat:
+    an intent noted, a statement committed, a chore done. For logs, and for tests that crash there."""
+
+    what: str
+
+
+Event: TypeAlias = EpochStarted | StepStarted | StepFinished | PointPassed | EpochPublished | EpochAbandoned

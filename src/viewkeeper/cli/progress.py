@@ -23,6 +23,7 @@ from viewkeeper.events import (
     EpochStarted,
     Event,
     Phase,
+    PointPassed,
     StepFinished,
     StepStarted,
 )
@@ -82,6 +83,8 @@ class Board:
                 self.cell(event.view, event.phase).start(event.detail)
             case StepFinished():
                 self.cell(event.view, event.phase).finish(event.seconds, event.rows)
+            case PointPassed():
+                pass
             case EpochPublished():
                 self.published = True
             case EpochAbandoned():
@@ -95,7 +98,7 @@ def plain_line(event: Event) -> str | None:
     match event:
         case EpochStarted():
             return f"epoch {event.epoch}: {', '.join(event.views)}"
-        case StepStarted():
+        case StepStarted() | PointPassed():
             return None
         case StepFinished():
             rows = "" if event.rows is None else f", {event.rows:,} rows"

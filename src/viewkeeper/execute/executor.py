@@ -18,7 +18,7 @@ from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.algebra.summary_delta import OPERATION
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import RefreshError
-from viewkeeper.events import Event, Phase, StepFinished, StepStarted
+from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
 from viewkeeper.install import bags, groups, overwrite
@@ -184,6 +184,7 @@ class Executor:
         with self._sessions.writing(pins, context.branch, context.properties[step.view]) as session:
             for statement in statements:
                 session.sql(statement)
+                self._emit(PointPassed(f"statement for {step.view} committed"))
         self.outcomes[step.view].statements = statements
         return counts
 
