@@ -258,13 +258,21 @@ def _current_version(spark: SparkSession, table: tuple[str, ...]) -> str | None:
     try:
         # catalogs keep tables for a while: without this, a commit of another session is not seen
         spark.sql(f"REFRESH TABLE {name}")
-        properties = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    except Exception as error:  # a view makes Spark fail in ways of its own; the properties tell what it is
+        if "current-snapshot-id" in _properties(spark, table):
+            raise SourceError(f"table {show_path(table)} cannot be refreshed: {error}") from error
+    version = _properties(spark, table).get("current-snapshot-id")
+    if version is None:
+        raise _not_iceberg(show_path(table))
+    return version if version.lstrip("-").isdigit() else None
+
+
+def _properties(spark: SparkSession, table: tuple[str, ...]) -> dict[str, str]:
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {quote_path(table)}").collect()
     except PySparkException as error:
         raise _source_error(error, show_path(table)) from error
-    if "current-snapshot-id" not in properties:
-        raise _not_iceberg(show_path(table))
-    version = properties["current-snapshot-id"]
-    return version if version.lstrip("-").isdigit() else None
+    return {row["key"]: row["value"] for row in rows}
 
 
 def _read_history(spark: SparkSession, table: tuple[str, ...]) -> History:

@@ -129,7 +129,7 @@ class _Ranges:
 def pruning_predicate(
     wanted: Sequence[BoundedFile], live: Sequence[BoundedFile], columns: Sequence[BoundColumn]
 ) -> str | None:
-    """The predicate for reading the ``wanted`` files among the ``live`` ones; ``None`` if it would not pay."""
+    """The predicate for reading the ``wanted`` files among ``live`` ones; ``None`` if it would not pay."""
     candidates = [
         found for index, column in enumerate(columns) if (found := _ranges(column, index, wanted)) is not None
     ]

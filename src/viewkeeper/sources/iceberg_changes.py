@@ -87,10 +87,10 @@ class ChangedFiles:
     def method(self) -> str:
         change = self.change
         parts = [
-            f"{len(change.added)} added files" if change.added else "",
-            f"{len(change.removed)} removed files" if change.removed else "",
+            _count(change.added, "added file") if change.added else "",
+            _count(change.removed, "removed file") if change.removed else "",
             "deleted rows" if change.grown is None else "",
-            f"deleted rows of {len(change.grown)} files" if change.grown else "",
+            f"deleted rows of {_count(change.grown, 'file')}" if change.grown else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -236,6 +236,10 @@ def consolidated(columns: Sequence[str], union: str) -> str:
         f"SELECT {_columns(columns)}CAST(SUM({WEIGHT}) AS BIGINT) AS {WEIGHT} "
         f"FROM ({union}){keys} HAVING SUM({WEIGHT}) <> 0"
     )
+
+
+def _count(files: Sequence[FileEntry], noun: str) -> str:
+    return f"{len(files)} {noun}{'' if len(files) == 1 else 's'}"
 
 
 def _columns(columns: Sequence[str], alias: str | None = None) -> str:

@@ -78,6 +78,7 @@ class IcebergHarness(SourceHarness):
         self.table = show_path(self.parts)
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(self.parts[:2])}")
         self.create()
+        self._rows: dict[str | None, Bag] = {}
         self.source: IcebergSource = IcebergSource(spark, self.parts)
 
     def create(
