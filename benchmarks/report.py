@@ -1,0 +1,41 @@
+"""Result tables: Markdown with the machine, the versions and the date they were measured with."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def table(rows: Sequence[dict[str, object]]) -> str:
+    """The rows as a Markdown table."""
+    if not rows:
+        return ""
+    columns = list(rows[0])
+    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+    lines += [" | ".join(str(row[column]) for column in columns) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def save(name: str, title: str, rows: Sequence[dict[str, object]]) -> Path:
+    """Write the table under benchmarks/results."""
+    RESULTS.mkdir(exist_ok=True)
+    target = RESULTS / f"{name}.md"
+    target.write_text(f"# {title}\n\n{conditions()}\n\n{table(rows)}\n", encoding="utf-8")
+    print(f"written: {target}")
+    return target
+
+
+def conditions() -> str:
+    """What the figures depend on."""
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return (
+        f"{date.today().isoformat()}; {os.cpu_count()} cores, {pages / 2**30:.0f} GiB, {platform.machine()}; "
+        f"Python {platform.python_version()}, pyspark {version('pyspark')}, iceberg-spark-runtime 1.12.0, "
+        f"viewkeeper {version('viewkeeper')}."
+    )

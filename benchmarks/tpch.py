@@ -1,0 +1,116 @@
+"""TPC-H for the benchmarks: the data in Iceberg tables, and changes to orders with their lineitems.
+
+The generator is ``tpchgen-cli``; the tables are Iceberg v3, merge-on-read. Three patterns of change, each to
+about 1 % of the orders:
+
+* *append*: new orders only;
+* *recent*: tables partitioned by month; deletes, inserts and updates in the last months;
+* *spread*: deletes and inserts of the orders with ``pmod(hash(o_orderkey), 100) = round``, in every file.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+TABLES = ("customer", "orders", "lineitem", "supplier", "nation", "region")
+PATTERNS = ("append", "recent", "spread")
+
+GROUP_BY = """\
+SELECT l_orderkey, COUNT(*) AS lines, SUM(l_quantity) AS quantity, SUM(l_extendedprice) AS price
+FROM lineitem
+GROUP BY l_orderkey"""
+
+JOIN = """\
+SELECT c_custkey, c_name, o_orderkey, o_orderdate, l_linenumber, l_quantity, l_extendedprice, l_discount,
+  s_suppkey, s_name, n_nationkey, n_name, r_regionkey, r_name
+FROM customer
+JOIN orders ON c_custkey = o_custkey
+JOIN lineitem ON l_orderkey = o_orderkey
+JOIN supplier ON l_suppkey = s_suppkey
+JOIN nation ON s_nationkey = n_nationkey
+JOIN region ON n_regionkey = r_regionkey"""
+
+_PROPERTIES = (
+    "'format-version' = '3', 'write.delete.mode' = 'merge-on-read', "
+    "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read'"
+)
+_PARTITIONS = {"orders": "month(o_orderdate)", "lineitem": "month(l_shipdate)"}
+
+
+def generate(folder: Path, scale: float) -> Path:
+    """The generated Parquet files, made once per folder."""
+    target = folder / f"tpch-{scale:g}"
+    if not (target / "done").exists():
+        tool = Path(sys.executable).with_name("tpchgen-cli")
+        for table in TABLES:
+            subprocess.run(
+                [tool, "parquet", "-s", f"{scale:g}", "--tables", table, "--output-dir", target], check=True
+            )
+        (target / "done").touch()
+    return target
+
+
+def load(spark: SparkSession, files: Path, pattern: str) -> None:
+    """Make the tables in the current namespace."""
+    for table in TABLES:
+        partition = _PARTITIONS.get(table) if pattern == "recent" else None
+        clause = f"PARTITIONED BY ({partition})" if partition else ""
+        spark.sql(
+            f"CREATE TABLE {table} USING iceberg {clause} TBLPROPERTIES ({_PROPERTIES}) "
+            f"AS SELECT * FROM parquet.`{files / (table + '.parquet')}`"
+        )
+
+
+def change(spark: SparkSession, pattern: str, round_: int) -> None:
+    """One batch of changes: about 1 % of the orders, with their lineitems."""
+    shift = (round_ + 1) * 1_000_000_000
+    match pattern:
+        case "append":
+            _copy(spark, f"pmod(hash(o_orderkey), 100) = {round_}", shift)
+        case "spread":
+            keys = f"o_orderkey < 1000000000 AND pmod(hash(o_orderkey), 100) = {round_}"
+            _copy(spark, keys, shift)
+            _delete(spark, keys)
+        case "recent":
+            # The last two of 80 months hold 2.5 % of the orders: a third of them is deleted, copied, changed.
+            recent = (
+                "o_orderdate >= DATE'1998-06-01' AND o_orderkey < 1000000000 AND pmod(hash(o_orderkey), 30)"
+            )
+            _copy(spark, f"{recent} BETWEEN {3 * round_} AND {3 * round_ + 3}", shift)
+            _delete(spark, f"{recent} BETWEEN {3 * round_} AND {3 * round_ + 1}")
+            _update(spark, f"{recent} = {3 * round_ + 2}")
+        case _:
+            raise ValueError(pattern)
+
+
+def _copy(spark: SparkSession, orders: str, shift: int) -> None:
+    """New orders: the chosen ones again under other keys, with their lineitems."""
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW chosen AS SELECT o_orderkey AS k FROM orders WHERE {orders}")
+    chosen = spark.table("chosen").persist()
+    chosen.count()
+    for table, key in (("lineitem", "l_orderkey"), ("orders", "o_orderkey")):
+        columns = [
+            f"{name} + {shift} AS {name}" if name == key else name for name in spark.table(table).columns
+        ]
+        spark.sql(
+            f"INSERT INTO {table} SELECT /*+ BROADCAST(chosen) */ {', '.join(columns)} "
+            f"FROM {table} JOIN chosen ON {key} = k"
+        )
+    chosen.unpersist()
+
+
+def _delete(spark: SparkSession, orders: str) -> None:
+    spark.sql(f"DELETE FROM lineitem WHERE l_orderkey IN (SELECT o_orderkey FROM orders WHERE {orders})")
+    spark.sql(f"DELETE FROM orders WHERE {orders}")
+
+
+def _update(spark: SparkSession, orders: str) -> None:
+    spark.sql(
+        "UPDATE lineitem SET l_quantity = l_quantity + 1, l_extendedprice = l_extendedprice + 10 "
+        f"WHERE l_orderkey IN (SELECT o_orderkey FROM orders WHERE {orders})"
+    )
+    spark.sql(f"UPDATE orders SET o_orderdate = date_add(o_orderdate, -1) WHERE {orders}")
