@@ -26,7 +26,7 @@ from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, SourceObservation
 from viewkeeper.library import KnownView, Library
-from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.situation import Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import rows_of
@@ -162,9 +162,7 @@ class Maintainer:
         if change.without_data:
             closure = storages
         situation = self._observe(after, closure, None, storages, without_data=change.without_data)
-        plan = plan_epoch(situation)
-        if change.without_data:
-            plan = replace(plan, steps=())
+        plan = unfilled(situation) if change.without_data else plan_epoch(situation)
         return self._run(lease, after, situation, plan, change)
 
     # Observe and plan.

@@ -49,6 +49,18 @@ def plan_epoch(situation: Situation) -> EpochPlan:
     return _Planner(situation).plan()
 
 
+def unfilled(situation: Situation) -> EpochPlan:
+    """The plan of an epoch that only defines views: neither they nor what they read are computed."""
+    return EpochPlan(
+        tuple(
+            ViewPlan(view.name, Strategy.UNCHANGED, None, "WITH NO DATA", Work(None, None), (), ())
+            for view in situation.views
+        ),
+        (),
+        (),
+    )
+
+
 class _Planner:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
