@@ -1,0 +1,117 @@
+"""The command line on a real project, in the JVM that the other tests use."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from viewkeeper.cli.main import app
+
+pytestmark = [
+    pytest.mark.spark,
+    # py4j leaves a socket behind for each thread that ends.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Path:
+    """A project as `viewkeeper init` makes it, with its table of orders."""
+    folder = tmp_path / "shop"
+    assert CliRunner().invoke(app, ["init", str(folder)]).exit_code == 0
+    runpy.run_path(str(folder / "make_orders.py"))
+    return folder
+
+
+@pytest.fixture
+def ask(shop: Path) -> Ask:
+    """Runs a command on the project; its JSON document, when the exit code is the expected one."""
+
+    def run(*arguments: str, exit_code: int = 0) -> Any:
+        shown = CliRunner().invoke(app, [*arguments, "--json", "--project", str(shop)])
+        assert shown.exit_code == exit_code, shown.output
+        return json.loads(shown.stdout)
+
+    return run
+
+
+def strategies(document: Any) -> dict[str, str]:
+    return {view["view"].rsplit(".", 1)[-1]: view["strategy"] for view in document["views"]}
+
+
+def test_a_project_from_its_first_refresh_to_repair(shop: Path, ask: Ask) -> None:
+    first = ask("refresh")
+    assert len(first["applied"]) == 2
+    assert ask("refresh")["applied"] == []
+
+    runpy.run_path(str(shop / "make_orders.py"))
+    epochs = len(ask("history")["epochs"])
+    plan = ask("plan", "--policy", "incremental")
+    assert strategies(plan) == {"orders_by_day": "incremental", "sales_by_customer": "incremental"}
+    assert len(ask("history")["epochs"]) == epochs, "plan touches nothing"
+
+    epoch = ask("refresh", "--policy", "incremental")["epoch"]
+    assert strategies(epoch) == {"orders_by_day": "incremental", "sales_by_customer": "incremental"}
+    assert epoch["id"] == ask("history", "--limit", "1")["epochs"][0]["id"]
+    assert all(not view["stale"] for view in ask("status")["views"])
+
+    verified = ask("verify")
+    assert verified["ok"] and {view["missing"] + view["extra"] for view in verified["views"]} == {0}
+    assert ask("explain", "orders_by_day")["incremental"]
+    assert ask("repair", "orders_by_day")["epoch"]["id"] > epoch["id"]
+    assert set(strategies(ask("refresh", "--full")["epoch"]).values()) == {"full"}
+
+
+def test_plan_names_what_refresh_would_define(ask: Ask) -> None:
+    assert len(ask("plan")["pending"]) == 2
+    assert ask("status")["views"] == [], "plan defined nothing"
+
+
+def test_a_view_that_left_the_project_is_dropped_only_with_prune(shop: Path, ask: Ask) -> None:
+    ask("refresh")
+    (shop / "transformations" / "sales_by_customer.sql").unlink()
+    ask("refresh")
+    assert len(ask("status")["views"]) == 2
+    ask("refresh", "--prune")
+    assert [view["view"] for view in ask("status")["views"]] == ["lake.default.orders_by_day"]
+
+
+def test_people_get_tables_and_plain_lines(shop: Path, ask: Ask) -> None:
+    ask("refresh")
+    runpy.run_path(str(shop / "make_orders.py"))
+    shown = CliRunner().invoke(app, ["refresh", "--project", str(shop)])
+    assert shown.exit_code == 0
+    assert "orders_by_day" in shown.stdout and "published" in shown.stdout
+    assert "compute" in shown.stderr, "progress goes to standard error"
+    for command in (["status"], ["verify"], ["history"], ["explain", "orders_by_day"], ["plan"]):
+        again = CliRunner().invoke(app, [*command, "--project", str(shop)])
+        assert again.exit_code == 0, again.output
+        assert "orders_by_day" in again.stdout
+
+
+def test_errors_of_a_project_change_nothing(shop: Path, ask: Ask) -> None:
+    ask("refresh")
+    before = ask("status")
+    assert ask("explain", "orders_by_dya", exit_code=1)["error"]["hint"]
+    bad = shop / "transformations" / "zz_bad.sql"
+    bad.write_text("CREATE MATERIALIZED VIEW zz AS SELECT custommer FROM orders")
+    error = ask("refresh", exit_code=1)["error"]
+    assert error["code"].startswith("VK-") and error["code"] != "VK-INTERNAL"
+    assert ask("status") == before
+
+
+def test_the_demo_comes_out_exact(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    shown = CliRunner().invoke(app, ["demo", "--rows", "2000", "--folder", str(folder), "--json"])
+    assert shown.exit_code == 0, shown.output
+    document = json.loads(shown.stdout)
+    assert document["verified"] and document["rows"] == 2000
