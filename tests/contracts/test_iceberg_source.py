@@ -14,7 +14,8 @@ from test_source_contract import check, difference
 from viewkeeper.errors import SourceError
 from viewkeeper.session import CATALOG, work_session
 from viewkeeper.sources.drift import compare_schemas
-from viewkeeper.sources.iceberg import IcebergSource, current_versions
+from viewkeeper.sources.iceberg import IcebergSource
+from viewkeeper.sources.iceberg_catalog import current_versions
 from viewkeeper.sql.quoting import quote, quote_path, show_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -389,6 +390,29 @@ def test_a_column_added_in_between_is_no_obstacle(table) -> None:
     subject.sql("DELETE FROM {t} WHERE id = 4")
     subject.sql("INSERT INTO {t} (id, more) VALUES (77, 1)")
     assert method(subject, old) == "appended files, deleted rows of 1 file"
+
+
+def test_columns_go_by_todays_names_at_every_version(spark: SparkSession, table) -> None:
+    subject = table("v2-cow")
+    subject.insert(0, 6)
+    old = subject.version()
+    # no commit follows: the snapshot's own schema knows neither the new column nor the new name
+    subject.sql("ALTER TABLE {t} ADD COLUMN more INT FIRST")
+    subject.sql("ALTER TABLE {t} RENAME COLUMN name TO title")
+    subject.sql("ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT")
+    rows = subject.source.rows(subject.table, old)
+    assert [tuple(r) for r in spark.sql(f"SELECT more, title FROM {rows} WHERE id = 3").collect()] == [
+        (None, "n3")
+    ]
+    assert spark.sql(f"SELECT * FROM {rows}").schema.names == ["more", "id", "part", "title", "price", "at"]
+    subject.sql("UPDATE {t} SET more = 1 WHERE id = 3")
+    change = subject.source.change(subject.table, old, subject.version())
+    assert change is not None
+    found = Counter(tuple(row) for row in spark.sql(change.sql(["id", "more", "title"])).collect())
+    assert found == Counter([(3, None, "n3", -1), (3, 1, "n3", 1)])
+    everything = subject.source.change(subject.table, None, old)
+    assert everything is not None
+    assert len(spark.sql(everything.sql(["Title"])).collect()) == 7
 
 
 def test_a_thousand_changed_files(spark: SparkSession, table) -> None:

@@ -11,15 +11,15 @@ What each question costs, in Spark jobs (the driver alone answers the ones with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.contract import Capabilities, SourceColumn, Statistics
 from viewkeeper.sources.iceberg_bounds import BoundColumn
+from viewkeeper.sources.iceberg_catalog import current_version, read_history, source_error
 from viewkeeper.sources.iceberg_changes import (
     AllRows,
     AppendedFiles,
@@ -27,7 +27,6 @@ from viewkeeper.sources.iceberg_changes import (
     ComparedSnapshots,
     IcebergChange,
     Piece,
-    at_version,
     paths,
 )
 from viewkeeper.sources.iceberg_files import (
@@ -46,6 +45,7 @@ from viewkeeper.sources.iceberg_history import (
     segments,
 )
 from viewkeeper.sources.iceberg_identity import read_identity
+from viewkeeper.sources.iceberg_reader import TableReader, translate_columns
 from viewkeeper.sql.quoting import quote_path, show_path
 
 MOST_SEGMENTS: Final = 6
@@ -66,10 +66,12 @@ class IcebergSource:
         self._spark = spark
         self._parts = table
         self._table = show_path(table)
-        self._histories: dict[str, History] = {}
+        self._known: History | None = None
+        self._reader = TableReader(table)
+        self._columns_then: dict[str, tuple[SourceColumn, ...]] = {}
 
     def current(self) -> Mapping[str, str | None]:
-        return {self._table: _current_version(self._spark, self._parts)}
+        return {self._table: current_version(self._spark, self._parts)}
 
     def versions_after(self, table: str, version: str | None) -> Sequence[str]:
         self._check(table)
@@ -119,7 +121,7 @@ class IcebergSource:
         self._check(table)
         if version is None:
             return f"(SELECT * FROM {quote_path(self._parts)} WHERE false)"
-        return at_version(self._parts, version)
+        return self._reading(version).relation(version)
 
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
@@ -131,7 +133,7 @@ class IcebergSource:
             raise recreated(table, old)
         history = self._history(new)
         if old is None:
-            everything = AllRows(self._parts, new, _rows_at(history[new]))
+            everything = AllRows(self._reading(new), new, _rows_at(history[new]))
             return IcebergChange(table, None, new, (everything,))
         try:
             commits = history.commits(old, new)
@@ -179,13 +181,13 @@ class IcebergSource:
     ) -> list[Piece]:
         if change is None:
             rows = sum(commit.count("added-records") or 0 for commit in segment.commits)
-            return [AppendedFiles(self._parts, segment.start, segment.end, rows)]
+            return [AppendedFiles(self._reader, segment.start, segment.end, rows)]
         pieces: list[Piece] = []
         if change.appended:
             only = None if change.appended_is_all else paths(change.appended)
             rows = sum(file.records for file in change.appended)
-            pieces.append(AppendedFiles(self._parts, segment.start, segment.end, rows, only))
-        pieces.append(ChangedFiles(self._parts, change, bounds))
+            pieces.append(AppendedFiles(self._reader, segment.start, segment.end, rows, only))
+        pieces.append(ChangedFiles(self._reading(segment.start, segment.end), change, bounds))
         return pieces
 
     def _bound_columns(
@@ -202,14 +204,14 @@ class IcebergSource:
                 if files is None or files > MOST_FILES_WITH_BOUNDS:
                     return ()
         for version in {version for segment in mixed for version in (segment.start, segment.end)}:
-            if self._columns_of(at_version(self._parts, version)) != tuple(now):
+            if self._columns_at(version) != tuple(now):
                 return ()
         suited = [column for column in now if BoundColumn.suits(column.name, column.type)]
         return tuple(BoundColumn(column.name, column.type) for column in suited[:MOST_BOUND_COLUMNS])
 
     def _compared(self, history: History, old: str, new: str, reason: str) -> IcebergChange:
         before, after = _rows_at(history[old]), _rows_at(history[new])
-        piece = ComparedSnapshots(self._parts, old, new, before, after)
+        piece = ComparedSnapshots(self._reading(old, new), old, new, before, after)
         return IcebergChange(self._table, old, new, (piece,), reason)
 
     def _diagnose(self, error: SourceError, old: str, identity: str | None) -> SourceError:
@@ -221,94 +223,42 @@ class IcebergSource:
             return error
         return expired(self._table, old) if now == identity else recreated(self._table, old)
 
+    def _reading(self, *versions: str) -> TableReader:
+        """A reader that knows today's columns at these versions; two jobs if a schema differs, else none."""
+        now = self.columns(self._table)
+        others = [version for version in versions if self._columns_at(version) != now]
+        identity = read_identity(self._spark, self._parts) if others else None
+        if identity is None:
+            return self._reader
+        return TableReader(
+            self._parts,
+            {v: translate_columns(now, self._columns_at(v), identity, v) for v in others},
+        )
+
+    def _columns_at(self, version: str) -> tuple[SourceColumn, ...]:
+        """The columns of a snapshot's own schema, which never changes; no Spark job."""
+        if version not in self._columns_then:
+            self._columns_then[version] = self._columns_of(self._reader.at(version))
+        return self._columns_then[version]
+
     def _columns_of(self, relation: str) -> tuple[SourceColumn, ...]:
         try:
             fields = self._spark.sql(f"SELECT * FROM {relation}").schema.fields
-        except AnalysisException as error:
-            raise _source_error(error, self._table) from error
+        except PySparkException as error:
+            raise source_error(error, self._table) from error
         return tuple(SourceColumn(field.name, field.dataType.simpleString()) for field in fields)
 
     def _history(self, version: str) -> History:
-        """All snapshots, read anew unless a snapshot set with that version in it was read before."""
-        if version not in self._histories:
-            self._histories = {version: _read_history(self._spark, self._parts)}
-        return self._histories[version]
+        """All snapshots; read again only when the version is not among those read before."""
+        if self._known is None or version not in self._known.snapshots:
+            self._known = read_history(self._spark, self._parts)
+        return self._known
 
     def _check(self, table: str) -> None:
         if table != self._table:
             raise SourceError(f"{table} is not part of the source {self._table}", code="VK-SOURCE-MISSING")
 
 
-def current_versions(
-    spark: SparkSession, tables: Sequence[tuple[str, ...]], *, threads: int = 4
-) -> dict[str, str | None]:
-    """The current version of each table, under its shown name; no Spark job, several tables at a time."""
-    with ThreadPoolExecutor(max_workers=max(1, min(threads, len(tables)))) as pool:
-        versions = pool.map(lambda table: _current_version(spark, table), tables)
-        return dict(zip(map(show_path, tables), versions, strict=True))
-
-
 def _rows_at(snapshot: Snapshot) -> int:
     rows = snapshot.count("total-records")
     return _UNTOLD_ROWS if rows is None else rows
-
-
-def _current_version(spark: SparkSession, table: tuple[str, ...]) -> str | None:
-    name = quote_path(table)
-    try:
-        # catalogs keep tables for a while: without this, a commit of another session is not seen
-        spark.sql(f"REFRESH TABLE {name}")
-    except Exception as error:  # a view makes Spark fail in ways of its own; the properties tell what it is
-        if "current-snapshot-id" in _properties(spark, table):
-            raise SourceError(f"table {show_path(table)} cannot be refreshed: {error}") from error
-    version = _properties(spark, table).get("current-snapshot-id")
-    if version is None:
-        raise _not_iceberg(show_path(table))
-    return version if version.lstrip("-").isdigit() else None
-
-
-def _properties(spark: SparkSession, table: tuple[str, ...]) -> dict[str, str]:
-    try:
-        rows = spark.sql(f"SHOW TBLPROPERTIES {quote_path(table)}").collect()
-    except PySparkException as error:
-        raise _source_error(error, show_path(table)) from error
-    return {row["key"]: row["value"] for row in rows}
-
-
-def _read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
-    query = f"SELECT snapshot_id, parent_id, operation, summary FROM {quote_path((*table, 'snapshots'))}"
-    try:
-        rows = spark.sql(query).collect()
-    except PySparkException as error:
-        raise _source_error(error, show_path(table)) from error
-    found = (
-        Snapshot(
-            str(row["snapshot_id"]),
-            None if row["parent_id"] is None else str(row["parent_id"]),
-            row["operation"],
-            dict(row["summary"] or {}),
-        )
-        for row in rows
-    )
-    return History(show_path(table), {snapshot.id: snapshot for snapshot in found})
-
-
-def _not_iceberg(table: str) -> SourceError:
-    return SourceError(
-        f"{table} is not an Iceberg table",
-        code="VK-SOURCE-KIND",
-        hint="only Iceberg tables have the snapshots that tell what changed; copy it into one "
-        "(CREATE TABLE … USING iceberg AS SELECT …)",
-    )
-
-
-def _source_error(error: PySparkException, table: str) -> SourceError:
-    """Spark's error in our words; anything unforeseen keeps Spark's."""
-    condition = error.getCondition() or ""
-    if "NOT_FOUND" in condition or "NO_SUCH" in condition:
-        return SourceError(
-            f"table {table} does not exist",
-            code="VK-SOURCE-MISSING",
-            hint="create it, or drop the views that read it",
-        )
-    return SourceError(f"table {table} cannot be read: {error.getMessage() or error}")

@@ -18,7 +18,8 @@ from typing import Final
 
 from viewkeeper.sources.iceberg_bounds import BoundColumn, pruning_predicate
 from viewkeeper.sources.iceberg_files import FileChange, FileEntry
-from viewkeeper.sql.quoting import literal, quote, quote_path
+from viewkeeper.sources.iceberg_reader import TableReader
+from viewkeeper.sql.quoting import literal, quote
 
 WEIGHT: Final = "_vk_w"
 BROADCAST_POSITIONS: Final = 500_000
@@ -29,7 +30,7 @@ BROADCAST_POSITIONS: Final = 500_000
 class AllRows:
     """Every row at a version is new."""
 
-    table: tuple[str, ...]
+    table: TableReader
     version: str
     rows: int
 
@@ -44,14 +45,14 @@ class AllRows:
         return 0
 
     def sql(self, columns: Sequence[str]) -> str:
-        return f"SELECT {_columns(columns)}{_weight('1')} FROM {at_version(self.table, self.version)}"
+        return _signed(self.table, columns, self.version, "1")
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedFiles:
     """The rows that append snapshots added. ``files``: only these of them, where some did not last."""
 
-    table: tuple[str, ...]
+    table: TableReader
     start: str
     end: str
     rows: int
@@ -70,7 +71,7 @@ class AppendedFiles:
     def sql(self, columns: Sequence[str]) -> str:
         chosen = "" if self.files is None else f" WHERE {_file_in(self.files)}"
         return (
-            f"SELECT {_columns(columns)}{_weight('1')} FROM {quote_path(self.table)} "
+            f"SELECT {_columns(columns)}{_weight('1')} FROM {self.table.name} "
             f"WITH (`start-snapshot-id` = '{int(self.start)}', `end-snapshot-id` = '{int(self.end)}'){chosen}"
         )
 
@@ -79,7 +80,7 @@ class AppendedFiles:
 class ChangedFiles:
     """Rows of added and removed files, and rows newly deleted from kept ones."""
 
-    table: tuple[str, ...]
+    table: TableReader
     change: FileChange
     bound_columns: tuple[BoundColumn, ...]
 
@@ -118,33 +119,27 @@ class ChangedFiles:
         where = _wanted(
             _file_in(paths(change.removed)), change.removed, change.live_at_start, self.bound_columns
         )
-        return (
-            f"SELECT {_columns(columns)}{_weight('-1')} "
-            f"FROM {at_version(self.table, change.segment.start)} WHERE {where}"
-        )
+        return f"{_signed(self.table, columns, change.segment.start, '-1')} WHERE {where}"
 
     def _at_end(self, columns: Sequence[str]) -> str:
-        change = self.change
-        source = at_version(self.table, change.segment.end)
+        change, end = self.change, self.change.segment.end
         if change.grown is not None and not change.grown:
             where = _wanted(
                 _file_in(paths(change.added)), change.added, change.live_at_end, self.bound_columns
             )
-            return f"SELECT {_columns(columns)}{_weight('1')} FROM {source} WHERE {where}"
+            return f"{_signed(self.table, columns, end, '1')} WHERE {where}"
         where = self._deleted_or_added()
-        weight = _weight("IF(_deleted, -1, 1)")
+        weight = "IF(_deleted, -1, 1)"
         if not change.deletes_before:
-            return f"SELECT {_columns(columns)}{weight} FROM {source} WHERE {where}"
+            return f"{_signed(self.table, columns, end, weight)} WHERE {where}"
         # rows that were deleted already at the start are no change; only deleted rows are looked up
         hint = "/*+ BROADCAST(before) */ " if change.deletes_before <= BROADCAST_POSITIONS else ""
-        positions = (
-            f"{quote_path((*self.table, 'position_deletes'))} VERSION AS OF {int(change.segment.start)}"
-        )
+        positions = self.table.metadata_at("position_deletes", change.segment.start)
         concerned = "" if change.grown is None else f" WHERE {_in('file_path', paths(change.grown))}"
         return (
             f"SELECT {hint}{_columns(columns, 'now')}now.{WEIGHT} FROM "
-            f"(SELECT {_columns(columns)}{weight}, _file AS _vk_file, _pos AS _vk_pos "
-            f"FROM {source} WHERE {where}) AS now "
+            f"(SELECT {self.table.select(columns, end)}{_weight(weight)}, _file AS _vk_file, _pos AS _vk_pos "
+            f"FROM {self.table.at(end)} WHERE {where}) AS now "
             f"LEFT ANTI JOIN (SELECT file_path, pos FROM {positions}{concerned}) AS before "
             f"ON now.{WEIGHT} < 0 AND now._vk_file = before.file_path AND now._vk_pos = before.pos"
         )
@@ -166,7 +161,7 @@ class ChangedFiles:
 class ComparedSnapshots:
     """Both snapshots read in full, equal rows cancelled."""
 
-    table: tuple[str, ...]
+    table: TableReader
     start: str
     end: str
     rows_before: int
@@ -185,8 +180,8 @@ class ComparedSnapshots:
     def sql(self, columns: Sequence[str]) -> str:
         return consolidated(
             columns,
-            f"SELECT {_columns(columns)}{_weight('1')} FROM {at_version(self.table, self.end)} UNION ALL "
-            f"SELECT {_columns(columns)}{_weight('-1')} FROM {at_version(self.table, self.start)}",
+            f"{_signed(self.table, columns, self.end, '1')} UNION ALL "
+            f"{_signed(self.table, columns, self.start, '-1')}",
         )
 
 
@@ -219,11 +214,6 @@ class IcebergChange:
         return " UNION ALL ".join(piece.sql(columns) for piece in self.pieces)
 
 
-def at_version(table: tuple[str, ...], version: str) -> str:
-    """The table's rows at a version, for FROM."""
-    return f"{quote_path(table)} VERSION AS OF {int(version)}"
-
-
 def paths(files: Sequence[FileEntry]) -> tuple[str, ...]:
     """Their paths."""
     return tuple(file.path for file in files)
@@ -245,6 +235,10 @@ def _count(files: Sequence[FileEntry], noun: str) -> str:
 def _columns(columns: Sequence[str], alias: str | None = None) -> str:
     prefix = f"{alias}." if alias else ""
     return "".join(f"{prefix}{quote(column)}, " for column in columns)
+
+
+def _signed(table: TableReader, columns: Sequence[str], version: str, weight: str) -> str:
+    return f"SELECT {table.select(columns, version)}{_weight(weight)} FROM {table.at(version)}"
 
 
 def _weight(expression: str) -> str:

@@ -21,10 +21,12 @@ from viewkeeper.sql.quoting import quote, quote_path
 
 @dataclass(frozen=True, slots=True)
 class TableIdentity:
-    """The UUID, and the field id of each top-level column of the current schema."""
+    """The UUID, the field id of each top-level column of the current schema, and for each snapshot the
+    name that it has for each field id."""
 
     uuid: str
     field_ids: Mapping[str, str] = field(hash=False)
+    names_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
 
 
 def read_identity(spark: SparkSession, table: tuple[str, ...]) -> TableIdentity | None:
@@ -44,9 +46,20 @@ def parse_identity(content: bytes) -> TableIdentity:
     """The identity out of a metadata file, compressed or not."""
     text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
     metadata: dict[str, Any] = json.loads(text)
-    schemas = {schema["schema-id"]: schema for schema in metadata["schemas"]}
-    fields = schemas[metadata["current-schema-id"]]["fields"]
-    return TableIdentity(metadata["table-uuid"], {column["name"]: str(column["id"]) for column in fields})
+    names = {
+        schema["schema-id"]: {str(column["id"]): column["name"] for column in schema["fields"]}
+        for schema in metadata["schemas"]
+    }
+    current = names[metadata["current-schema-id"]]
+    return TableIdentity(
+        metadata["table-uuid"],
+        {name: number for number, name in current.items()},
+        {
+            str(snapshot["snapshot-id"]): names[snapshot["schema-id"]]
+            for snapshot in metadata.get("snapshots", ())
+            if snapshot.get("schema-id") in names
+        },
+    )
 
 
 def _escape(path: str) -> str:
