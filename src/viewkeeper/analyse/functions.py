@@ -95,6 +95,9 @@ ORDER_DEPENDENT: frozenset[str] = frozenset(("first", "first_value", "last", "la
 CLOCK_WITHOUT_ARGUMENTS: frozenset[str] = frozenset(("unix_timestamp",))
 """The clock when called without an argument."""
 
+RANDOM_UNLESS_SEEDED: frozenset[str] = frozenset(("aes_encrypt",))
+"""Random unless their fifth argument, the initialisation vector, is given."""
+
 FORBIDDEN: frozenset[str] = frozenset(("reflect", "java_method", "try_reflect"))
 """They run any method of the JVM."""
 

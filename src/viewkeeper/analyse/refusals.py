@@ -8,6 +8,7 @@ structure cannot be read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -16,6 +17,7 @@ from viewkeeper.analyse.functions import (
     FORBIDDEN,
     NONDETERMINISTIC,
     ORDER_DEPENDENT,
+    RANDOM_UNLESS_SEEDED,
 )
 from viewkeeper.analyse.parsing import SqlText
 from viewkeeper.errors import DefinitionError
@@ -85,7 +87,7 @@ def _functions_are_allowed(text: SqlText) -> None:
                 hint="Use one of Spark's SQL functions instead.",
                 position=where,
             )
-        if name in NONDETERMINISTIC or (name in CLOCK_WITHOUT_ARGUMENTS and text.word(index + 2) == ")"):
+        if name in NONDETERMINISTIC or _is_called_without(text, index, name):
             raise nondeterministic(text, index, name)
         if name in ORDER_DEPENDENT and not _is_windowed(text, index + 1):
             raise DefinitionError(
@@ -168,6 +170,18 @@ def closing(text: SqlText, opening: int) -> int:
         if depth == 0:
             return index
     return len(text.tokens) - 1
+
+
+def _is_called_without(text: SqlText, index: int, name: str) -> bool:
+    """Whether an argument is missing that would make the function deterministic."""
+    if name in CLOCK_WITHOUT_ARGUMENTS:
+        return text.word(index + 2) == ")"
+    if name in RANDOM_UNLESS_SEEDED:
+        inside = range(index + 2, closing(text, index + 1))
+        depths = accumulate({"(": 1, ")": -1}.get(text.word(at), 0) for at in inside)
+        commas = sum(text.word(at) == "," and depth == 0 for at, depth in zip(inside, depths, strict=True))
+        return commas < 4 and not any(text.tokens[at].text.upper() == "ECB" for at in inside)
+    return False
 
 
 def _is_windowed(text: SqlText, opening: int) -> bool:
