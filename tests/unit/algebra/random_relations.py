@@ -1,0 +1,194 @@
+"""Random relations of the algebra over two small tables, and random changes to those."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from bag_algebra import Bag, Row, evaluate
+
+from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Field,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    Staged,
+    TableAt,
+    UnionAll,
+)
+from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose
+
+TABLES = {"a": ("x", "y"), "b": ("x", "z")}
+VALUES = (None, 0, 1, 2)
+
+
+@dataclass(slots=True)
+class MemoryLeaves:
+    """Leaves over tables in memory; what is shared is evaluated at once."""
+
+    stored: dict[str, tuple[tuple[str, ...], Bag]]
+    changed: frozenset[str]
+    growing: frozenset[str]
+    shares: int = 0
+
+    def old(self, scan: Scan) -> Relation:
+        return TableAt(scan.table, "old", scan.fields)
+
+    def new(self, scan: Scan) -> Relation:
+        return TableAt(scan.table, "new", scan.fields)
+
+    def delta(self, scan: Scan) -> Delta | None:
+        if scan.table not in self.changed:
+            return None
+        return Delta(Staged(f"{scan.table}@delta", (*scan.fields, Field(WEIGHT, WEIGHT))))
+
+    def insert_only(self, scan: Scan) -> bool:
+        return scan.table not in self.changed or scan.table in self.growing
+
+    def share(self, relation: Relation, what: str) -> Relation:
+        self.shares += 1
+        name = f"{what} {self.shares}"
+        self.stored[name] = (relation.columns, evaluate(relation, self.stored))
+        return Staged(name, tuple(Field(each, each) for each in relation.columns))
+
+
+def random_leaves(random: Random) -> MemoryLeaves:
+    """Two tables before and after a change; the change is unconsolidated now and then."""
+    stored: dict[str, tuple[tuple[str, ...], Bag]] = {}
+    changed, growing = set[str](), set[str]()
+    for table, columns in TABLES.items():
+        before: Bag = Counter(_row(random) for _ in range(random.randint(0, 5)))
+        delta: Bag = Counter()
+        if random.random() < 0.8:
+            changed.add(table)
+            if random.random() < 0.4:
+                growing.add(table)
+            delta = _change(random, before, deleting=table not in growing)
+        after: Bag = Counter(before)
+        for (*row, weight), count in delta.items():
+            after[tuple(row)] += weight * count
+        stored[f"{table}@old"] = (columns, before)
+        stored[f"{table}@new"] = (columns, +after)
+        stored[f"{table}@delta"] = ((*columns, WEIGHT), delta)
+    return MemoryLeaves(stored, frozenset(changed), frozenset(growing))
+
+
+def _row(random: Random) -> Row:
+    return random.choice(VALUES), random.choice(VALUES)
+
+
+def _change(random: Random, before: Bag, *, deleting: bool) -> Bag:
+    delta: Bag = Counter()
+    for _ in range(random.randint(0, 3)):
+        delta[(*_row(random), random.choice((1, 1, 2)))] += 1
+    if deleting:
+        empty = random.random() < 0.15
+        for row, count in before.items():
+            gone = count if empty else random.randint(0, count)
+            if gone:
+                delta[(*row, -gone)] += 1
+        if before and random.random() < 0.3:
+            kept = random.choice(list(before))
+            delta[(*kept, -1)] += 1  # a row that was written anew, as it was
+            delta[(*kept, 1)] += 1
+    return delta
+
+
+class RandomRelations:
+    """Makes up relations; every column has a name of its own."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._names = 0
+
+    def relation(self, depth: int) -> Relation:
+        """Any relation of at most that depth."""
+        if depth == 0:
+            return self._scan()
+        makers: list[Callable[[int], Relation]] = [
+            self._filter, self._project, self._join, self._union, self._distinct, self.aggregate,
+        ]  # fmt: skip
+        return self._random.choice(makers)(depth - 1)
+
+    def aggregate(self, depth: int) -> Aggregate:
+        """γ over a relation of that depth, with or without keys."""
+        child = self.relation(depth)
+        count = min(len(child.columns), self._random.choice((0, 1, 1, 2)))
+        keys = tuple(self._random.sample(child.columns, count))
+        calls = [self._call(child) for _ in range(self._random.randint(0 if keys else 1, 3))]
+        return Aggregate(child, keys, tuple(calls))
+
+    def _call(self, child: Relation) -> AggregateCall:
+        function = self._random.choice(("count", "count", "sum", "min", "max"))
+        if function == "count" and self._random.random() < 0.5:
+            return AggregateCall(self._name(), "count", None)
+        return AggregateCall(self._name(), function, self._scalar(child))
+
+    def _name(self) -> str:
+        self._names += 1
+        return f"c{self._names}"
+
+    def _scan(self) -> Scan:
+        table = self._random.choice(list(TABLES))
+        return Scan(table, tuple(Field(stored, self._name()) for stored in TABLES[table]))
+
+    def _scalar(self, child: Relation) -> Scalar:
+        one, other = (column(self._random.choice(child.columns)) for _ in range(2))
+        shapes = (
+            one,
+            one,
+            compose(one, " + 1"),
+            compose(one, " - ", other),
+            compose("coalesce(", one, ", 1)"),
+        )
+        return self._random.choice(shapes)
+
+    def _condition(self, child: Relation) -> Scalar:
+        one, other = (column(self._random.choice(child.columns)) for _ in range(2))
+        shapes = (
+            compose(one, " > 0"), compose(one, " = ", other), compose(one, " IS NULL"),
+            compose(one, " < 2 OR ", other, " IS NULL"), compose(one, " <= ", other),
+        )  # fmt: skip
+        return self._random.choice(shapes)
+
+    def _filter(self, depth: int) -> Relation:
+        child = self.relation(depth)
+        return Filter(child, self._condition(child))
+
+    def _project(self, depth: int) -> Relation:
+        child = self.relation(depth)
+        items = [Named(self._name(), self._scalar(child)) for _ in range(self._random.randint(1, 3))]
+        return Project(child, tuple(items))
+
+    def _join(self, depth: int) -> Relation:
+        inputs = tuple(self.relation(self._random.randint(0, min(depth, 1))) for _ in range(2))
+        if self._random.random() < 0.25:
+            inputs = (*inputs, self._scan())
+        product = Join(inputs, ())
+        conjuncts = [self._condition(product) for _ in range(self._random.randint(0, 2))]
+        return Join(inputs, tuple(conjuncts))
+
+    def _union(self, depth: int) -> Relation:
+        inputs = [self.relation(self._random.randint(0, depth)) for _ in range(2)]
+        width = min(len(each.columns) for each in inputs)
+        names = [self._name() for _ in range(width)]
+        return UnionAll(
+            tuple(
+                Project(
+                    each,
+                    tuple(Named(new, column(old)) for new, old in zip(names, each.columns, strict=False)),
+                )
+                for each in inputs
+            )
+        )
+
+    def _distinct(self, depth: int) -> Relation:
+        return Distinct(self.relation(depth))

@@ -1,0 +1,129 @@
+"""Every rule of the algebra, tried on random relations and changes: what was, plus the delta, is what is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from bag_algebra import Bag, evaluate, net, scalar_value
+from random_relations import MemoryLeaves, RandomRelations, random_leaves
+
+from viewkeeper.algebra.aggregates import GROUP_COUNT, keep_for
+from viewkeeper.algebra.deltas import apply, consolidate
+from viewkeeper.algebra.relations import Aggregate, AggregateCall, Field, Relation, Staged
+from viewkeeper.algebra.rules.delta import delta, insert_only
+from viewkeeper.algebra.rules.leaves import new, old
+from viewkeeper.algebra.scalars import column
+from viewkeeper.algebra.summary_delta import (
+    OPERATION,
+    Groups,
+    is_self_maintainable,
+    summary_delta,
+    touched_by_recomputing,
+    touched_by_summary_delta,
+)
+
+CASES = 300
+BATCHES = range(5)
+
+
+def both_states(relation: Relation, leaves: MemoryLeaves) -> tuple[Bag, Bag]:
+    return evaluate(old(relation, leaves), leaves.stored), evaluate(new(relation, leaves), leaves.stored)
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_old_plus_delta_is_new(batch: int) -> None:
+    for seed in range(batch * CASES, (batch + 1) * CASES):
+        random = Random(seed)
+        relation = RandomRelations(random).relation(random.randint(1, 4))
+        leaves = random_leaves(random)
+        before, after = both_states(relation, leaves)
+        change = delta(relation, leaves)
+        found = Counter() if change is None else net(change, leaves.stored)
+        expected = {row: after[row] - before[row] for row in {*before, *after} if after[row] != before[row]}
+        assert found == expected, f"seed {seed}: {relation}"
+        if change is None:
+            continue
+        assert evaluate(apply(old(relation, leaves), change), leaves.stored) == after, f"seed {seed}"
+        if insert_only(relation, leaves):
+            assert all(row[-1] > 0 for row in evaluate(change.relation, leaves.stored)), f"seed {seed}"
+
+
+def test_consolidated_deltas_hold_every_row_once_and_none_of_weight_0() -> None:
+    for seed in range(CASES):
+        random = Random(seed)
+        relation = RandomRelations(random).relation(random.randint(1, 3))
+        leaves = random_leaves(random)
+        change = delta(relation, leaves)
+        if change is None:
+            continue
+        rows = evaluate(consolidate(change).relation, leaves.stored)
+        assert net(consolidate(change), leaves.stored) == net(change, leaves.stored), f"seed {seed}"
+        assert all(count == 1 and row[-1] != 0 for row, count in rows.items()), f"seed {seed}"
+        assert len({row[:-1] for row in rows}) == len(rows), f"seed {seed}"
+
+
+def grouped(random: Random) -> tuple[Aggregate, Groups]:
+    """A random aggregate, and how it is stored."""
+    aggregate = RandomRelations(random).aggregate(random.randint(0, 2))
+    if random.random() < 0.3:
+        argument = column(random.choice(aggregate.child.columns))
+        average = AggregateCall("average", "avg", argument)
+        aggregate = Aggregate(aggregate.child, aggregate.keys, (*aggregate.calls, average))
+    kept, _ = keep_for(aggregate.calls, lambda argument: "bigint")
+    types = ((GROUP_COUNT, "bigint"), *((each.name, "bigint") for each in kept))
+    return aggregate, Groups(aggregate.child, aggregate.keys, kept, types)
+
+
+def installed(groups: Groups, stored: Bag, touched: Bag) -> Bag:
+    """The stored groups after the touched ones are merged in by their keys, as the installer does it."""
+    width = len(groups.keys)
+    by_key = {row[:width]: row for row in stored}
+    for *row, operation in touched:
+        key = tuple(row[:width])
+        assert (key in by_key) == (operation != "I"), f"{operation} of {key}"
+        if operation == "D":
+            del by_key[key]
+        else:
+            by_key[key] = tuple(row)
+    return Counter(by_key.values())
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_touched_groups_merged_into_the_stored_are_the_new_groups(batch: int) -> None:
+    for seed in range(batch * CASES, (batch + 1) * CASES):
+        random = Random(seed)
+        _, groups = grouped(random)
+        leaves = random_leaves(random)
+        before, after = both_states(groups.rows, leaves)
+        leaves.stored["storage"] = (groups.rows.columns, before)
+        stored = Staged("storage", tuple(Field(name, name) for name in groups.rows.columns))
+        change = delta(groups.child, leaves)
+        if change is None:
+            assert before == after, f"seed {seed}"
+            continue
+        touched = touched_by_recomputing(groups, stored, change, leaves)
+        assert touched.columns == (*groups.rows.columns, OPERATION)
+        assert installed(groups, before, evaluate(touched, leaves.stored)) == after, f"seed {seed}"
+        if is_self_maintainable(groups.kept, insert_only=insert_only(groups.child, leaves)):
+            sd = leaves.share(summary_delta(groups, change), "summary-delta")
+            touched = touched_by_summary_delta(groups, stored, sd)
+            assert installed(groups, before, evaluate(touched, leaves.stored)) == after, f"seed {seed}"
+
+
+def test_what_is_kept_gives_what_was_asked_for() -> None:
+    for seed in range(CASES):
+        random = Random(seed)
+        aggregate, groups = grouped(random)
+        leaves = random_leaves(random)
+        _, values = keep_for(aggregate.calls, lambda argument: "bigint")
+        kept = evaluate(new(groups.rows, leaves), leaves.stored)
+        shown = Counter(
+            (
+                *row[: len(groups.keys)],
+                *(scalar_value(values[call.name], groups.rows.columns, row) for call in aggregate.calls),
+            )
+            for row in kept
+        )
+        assert shown == evaluate(new(aggregate, leaves), leaves.stored), f"seed {seed}: {aggregate}"
