@@ -70,7 +70,8 @@ class History(list[Epoch]):
         import pandas  # an extra: only who asks for it needs it
 
         columns = ["epoch", "published_at", *ViewRefresh.__slots__]
-        return pandas.DataFrame(self.rows(), columns=columns)
+        frame: pandas.DataFrame = pandas.DataFrame(self.rows(), columns=columns)
+        return frame
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """As a Spark DataFrame, in the warehouse's session unless another is given."""

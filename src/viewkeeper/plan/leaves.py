@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
+from viewkeeper.algebra.estimates import SMALL_ROWS
 from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Scan, Staged, TableAt
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep, words
 from viewkeeper.plan.situation import Situation, ViewInput
 from viewkeeper.plan.steps import Extract, Share, Step, Strategy
-
-SMALL_ROWS = 200_000
-"""A staged delta of at most so many rows is broadcast; Spark has no estimate of its own for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +34,7 @@ class ViewLeaves:
         extracts: dict[tuple[str, str | None, str | None], Extract],
         add_step: Callable[[Step], None],
         new_name: Callable[[str], str],
+        changed_rows: int | None,
     ) -> None:
         self._view = view
         self._situation = situation
@@ -43,6 +42,8 @@ class ViewLeaves:
         self._extracts = extracts
         self._add_step = add_step
         self._new_name = new_name
+        # What a rule shares are keys or groups of the changed rows: there are at most as many.
+        self._few_changes = changed_rows is not None and changed_rows <= SMALL_ROWS
 
     def old(self, scan: Scan) -> Relation:
         """The rows that the view was last computed from."""
@@ -68,8 +69,7 @@ class ViewLeaves:
         if scan.table in self._parents:
             change = self._parent_delta(scan.table)
         else:
-            span = (scan.table, self._view.vector[scan.table], self._situation.versions[scan.table])
-            change = self._extracted(span)
+            change = self._extracted(self._span(scan.table))
         if change is None:
             return None
         return Delta(_fields(change.relation, scan, WEIGHT))
@@ -77,15 +77,32 @@ class ViewLeaves:
     def insert_only(self, scan: Scan) -> bool:
         if scan.table in self._parents:
             return self._parent_delta(scan.table) is None
-        span = (scan.table, self._view.vector[scan.table], self._situation.versions[scan.table])
-        change = self._situation.changes.get(span)
+        change = self._situation.changes.get(self._span(scan.table))
         return change is None or change.deleted == 0
+
+    def size(self, scan: Scan) -> int | None:
+        """Rows of the table now."""
+        if scan.table in self._parents:
+            return self._parents[scan.table][0].rows
+        return self._situation.rows.get(scan.table)
+
+    def delta_size(self, scan: Scan) -> int | None:
+        """Rows of the delta, at most."""
+        if scan.table not in self._parents:
+            change = self._situation.changes.get(self._span(scan.table))
+            return 0 if change is None else change.inserted + change.deleted
+        parent, outcome = self._parents[scan.table]
+        missed = self._situation.changes.get((parent.storage, self._view.vector[scan.table], parent.snapshot))
+        return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
 
     def share(self, relation: Relation, what: str) -> Relation:
         """Stage it: the rule reads it more than once."""
         name = self._new_name("shared")
         self._add_step(Share(name, self._view.name, what, relation))
-        return _staged(name, relation.columns, small=True)
+        return _staged(name, relation.columns, small=self._few_changes)
+
+    def _span(self, table: str) -> tuple[str, str | None, str | None]:
+        return table, self._view.vector[table], self._situation.versions[table]
 
     def _parent_delta(self, table: str) -> Delta | None:
         parent, outcome = self._parents[table]

@@ -64,9 +64,11 @@ def unfilled(situation: Situation) -> EpochPlan:
 class _Planner:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
-        self._inputs = {view.name: view for view in situation.views}
-        self._children = _children(situation.views)
-        self._outcomes: dict[str, ParentOutcome] = {}
+        self._inputs = {view.name: view for view in (*situation.read_only, *situation.views)}
+        self._children = _children(self._inputs.values())
+        self._outcomes = {
+            view.name: ParentOutcome(Strategy.UNCHANGED, None, None, 0) for view in situation.read_only
+        }
         self._extracts: dict[Span, Extract] = {}
         self._computes: list[Step] = []
         self._installs: list[Install] = []
@@ -220,7 +222,7 @@ class _Planner:
     def _maintain(self, view: ViewInput, work: Work) -> Installer | None:
         relation = view.analysis.relation
         assert relation is not None
-        leaves = self._leaves(view)
+        leaves = self._leaves(view, work.incremental)
         self._extract_for(view, relation)
         groups = view.layout.groups
         if groups is None:
@@ -302,13 +304,15 @@ class _Planner:
         self._add(ComputeVisible(name, view.name, change.relation))
         return name
 
-    def _leaves(self, view: ViewInput) -> ViewLeaves:
+    def _leaves(self, view: ViewInput, changed_rows: int | None = None) -> ViewLeaves:
         parents = {
             table: (self._inputs[table], self._outcomes[table])
             for table in view.analysis.tables
             if table in self._inputs
         }
-        return ViewLeaves(view, self._situation, parents, self._extracts, self._add, self._name)
+        return ViewLeaves(
+            view, self._situation, parents, self._extracts, self._add, self._name, changed_rows
+        )
 
     def _install(self, view: ViewInput, installer: Installer, source: Compute) -> None:
         self._installs.append(Install(view.name, view.storage, view.snapshot, installer, view.layout, source))

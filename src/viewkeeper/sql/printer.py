@@ -269,7 +269,7 @@ def _call(call: AggregateCall, child: Select) -> str:
 
 def _is_small(relation: Relation) -> bool:
     match relation:
-        case Staged():
+        case Staged() | Join():
             return relation.small
         case Filter() | Project() | Distinct() | Aggregate():
             return _is_small(relation.child)

@@ -53,6 +53,12 @@ class MemoryLeaves:
     def insert_only(self, scan: Scan) -> bool:
         return scan.table not in self.changed or scan.table in self.growing
 
+    def size(self, scan: Scan) -> int | None:
+        return None
+
+    def delta_size(self, scan: Scan) -> int | None:
+        return None
+
     def share(self, relation: Relation, what: str) -> Relation:
         self.shares += 1
         name = f"{what} {self.shares}"

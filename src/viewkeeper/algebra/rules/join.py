@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewkeeper.algebra.deltas import Delta, plus
+from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, fan_out
 from viewkeeper.algebra.expressions import ChooseExpression, Operand, Term
 from viewkeeper.algebra.relations import Join, Project, Relation
 from viewkeeper.algebra.rules.leaves import Leaves, new, old
@@ -35,17 +36,33 @@ def _term(relation: Join, term: Term, deltas: Sequence[Delta | None], leaves: Le
                 operands.append(old(child, leaves))
             case Operand.NEW:
                 operands.append(new(child, leaves) if delta is not None else old(child, leaves))
-    first = term.index(Operand.DELTA)
-    order = join_order(relation, first)
-    joined = Join(tuple(operands[at] for at in order), relation.conjuncts)
+    joined = _delta_first(relation, operands, term.index(Operand.DELTA), leaves)
     return Delta(Project(joined, keep((*relation.columns, WEIGHT))))
 
 
-def join_order(relation: Join, first: int) -> list[int]:
-    """The inputs beginning with ``first``, each next one connected to those before it where possible.
+def _delta_first(relation: Join, operands: Sequence[Relation], first: int, leaves: Leaves) -> Relation:
+    """A left-deep chain from the delta on, each join saying whether its result is still small.
 
-    Spark reorders joins little without statistics, and has none of deltas; so the small one goes first.
+    Spark reorders joins little without statistics, and has none of deltas: left alone it would shuffle a big
+    table rather than broadcast a few rows.
     """
+    result = operands[first]
+    rows: float | None = delta_size(relation.inputs[first], leaves)
+    joined = [first]
+    waiting = list(relation.conjuncts)
+    for at in join_order(relation, first)[1:]:
+        factor = fan_out(relation, at, joined, leaves)
+        rows = None if rows is None or factor is None else rows * factor
+        available = {*result.columns, *operands[at].columns}
+        ready = tuple(conjunct for conjunct in waiting if conjunct.columns <= available)
+        waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
+        result = Join((result, operands[at]), ready, small=rows is not None and rows <= SMALL_ROWS)
+        joined.append(at)
+    return result
+
+
+def join_order(relation: Join, first: int) -> list[int]:
+    """The inputs beginning with ``first``, each next one connected to those before it where possible."""
     order = [first]
     rest = [at for at in range(len(relation.inputs)) if at != first]
     while rest:

@@ -37,6 +37,12 @@ class Leaves(Protocol):
     def insert_only(self, scan: Scan) -> bool:
         """Whether that delta is known to hold insertions only."""
 
+    def size(self, scan: Scan) -> int | None:
+        """Rows of the table, as far as its statistics tell."""
+
+    def delta_size(self, scan: Scan) -> int | None:
+        """Rows of that delta, at most."""
+
     def share(self, relation: Relation, what: str) -> Relation:
         """The same relation, computed once although the rule uses it more than once."""
 

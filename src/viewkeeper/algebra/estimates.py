@@ -1,0 +1,62 @@
+"""How many rows a relation holds, roughly: enough to say what is small.
+
+A join along a key multiplies the rows by the ratio of the two tables' sizes: each of 1,500 customers has
+about |orders| / |customer| orders. A join without an equality multiplies by the size of the other side.
+"""
+
+from __future__ import annotations
+
+import re
+
+from viewkeeper.algebra.relations import Join, Relation, Scan, UnionAll, children
+from viewkeeper.algebra.rules.leaves import Leaves
+from viewkeeper.algebra.scalars import Column, Scalar
+
+SMALL_ROWS = 200_000
+"""What holds at most so many rows is broadcast; Spark has no estimate of its own for deltas."""
+
+_EQUALS = re.compile(r"\s*(=|==|<=>)\s*\Z")
+
+
+def size(relation: Relation, leaves: Leaves) -> int | None:
+    """Rows of a relation, at most or nearly so; ``None`` when unknown."""
+    if isinstance(relation, Scan):
+        return leaves.size(relation)
+    sizes = [size(child, leaves) for child in children(relation)]
+    known = [each for each in sizes if each is not None]
+    if len(known) < len(sizes):
+        return None
+    return sum(known) if isinstance(relation, UnionAll) else max(known, default=0)
+
+
+def delta_size(relation: Relation, leaves: Leaves) -> int | None:
+    """Rows of a relation's delta, as if every changed row of a leaf came through once."""
+    if isinstance(relation, Scan):
+        return leaves.delta_size(relation)
+    sizes = [delta_size(child, leaves) for child in children(relation)]
+    return None if None in sizes else sum(each for each in sizes if each is not None)
+
+
+def fan_out(relation: Join, at: int, joined: list[int], leaves: Leaves) -> float | None:
+    """By how much joining input ``at`` to those joined before multiplies their rows; ``None``: unknown."""
+    own = size(relation.inputs[at], leaves)
+    if own is None:
+        return None
+    columns = set(relation.inputs[at].columns)
+    ratios = []
+    for other in joined:
+        if any(_links(c, columns, set(relation.inputs[other].columns)) for c in relation.conjuncts):
+            partner = size(relation.inputs[other], leaves)
+            if partner is None:
+                return None
+            ratios.append(own / max(1, partner))
+    return max(1.0, min(ratios)) if ratios else float(max(1, own))
+
+
+def _links(conjunct: Scalar, left: set[str], right: set[str]) -> bool:
+    """Whether it is an equality between a column of one side and a column of the other."""
+    match conjunct.parts:
+        case (Column(one), str(word), Column(two)) if _EQUALS.match(word):
+            return (one in left and two in right) or (one in right and two in left)
+        case _:
+            return False
