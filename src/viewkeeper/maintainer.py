@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from viewkeeper.analyse.statements import CreateView
-from viewkeeper.define.definitions import ViewDefinition
+from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.defining import Resolver, define
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
+from viewkeeper.execute.verifying import Comparison
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.ledger import utc_now
@@ -269,22 +270,27 @@ class Maintainer:
 
     # Verify.
 
-    def verify(self, name: str) -> Verification:
-        """The view against its query, recomputed at the recorded versions."""
+    def verify(self, names: Sequence[str]) -> list[Verification]:
+        """Each view against its query, recomputed at the recorded versions."""
         library = self.library()
-        view, state = library.views[name], library.states[name]
+        found: dict[str, tuple[int, int]] = {}
+        by_pins: dict[SessionPins, list[str]] = {}
+        for name in names:
+            by_pins.setdefault(library.views[name].definition.session, []).append(name)
+        for pins, alike in by_pins.items():
+            compared = self.engine.compare([self._comparison(library, name) for name in alike], pins)
+            found.update(zip(alike, compared, strict=True))
+        return [
+            Verification(name, missing == extra == 0, missing, extra, library.states[name].epoch)
+            for name, (missing, extra) in ((name, found[name]) for name in names)
+        ]
+
+    def _comparison(self, library: Library, name: str) -> Comparison:
+        view = library.views[name]
         stored = rows_of(library, name)
         relations = {table: self._recorded(library, name, table) for table in view.analysis.tables}
-        columns = [
-            (column, kind)
-            for column, (_, kind) in zip(
-                view.layout.columns, self.engine.catalog.schema(stored, view.definition.session), strict=True
-            )
-        ]
-        missing, extra = self.engine.compare(
-            columns, view.analysis.text.fill(relations), stored, view.definition.session
-        )
-        return Verification(name, missing == extra == 0, missing, extra, state.epoch)
+        columns = self.engine.catalog.schema(stored, view.definition.session)
+        return Comparison(columns, view.analysis.text.fill(relations), stored)
 
     def _recorded(self, library: Library, name: str, table: str) -> str:
         """What stands in FROM for a table at the version that the view was computed from."""

@@ -142,11 +142,9 @@ class Warehouse:
     def verify(self, *views: str) -> list[Verification]:
         """Recompute views (none named: all of them) at the recorded versions and compare, both ways."""
         states = self._library().states
-        return [
-            self._maintainer.verify(name)
-            for name in self._names(views)
-            if views or states[name].snapshot is not None
-        ]
+        return self._maintainer.verify(
+            [name for name in self._names(views) if views or states[name].snapshot is not None]
+        )
 
     def repair(self, view: str) -> Epoch:
         """Rebuild a view from the recorded versions."""

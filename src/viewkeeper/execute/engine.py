@@ -16,7 +16,7 @@ from viewkeeper.execute.catalog import Catalog
 from viewkeeper.execute.executor import Executor
 from viewkeeper.execute.observing import Observer
 from viewkeeper.execute.sessions import Sessions
-from viewkeeper.execute.verifying import compare
+from viewkeeper.execute.verifying import Comparison, compare_all
 from viewkeeper.install import storage
 from viewkeeper.install.publish import Head, heads, run_chores
 from viewkeeper.ledger.records import Chore
@@ -81,11 +81,9 @@ class Engine:
         """Finish or clean up."""
         run_chores(self.catalog.session, chores, done)
 
-    def compare(
-        self, columns: Sequence[tuple[str, str]], query: str, view: str, pins: SessionPins
-    ) -> tuple[int, int]:
-        """Rows missing from the view, and rows it has too many."""
-        return compare(self.sessions.pinned(pins), columns, query, view)
+    def compare(self, comparisons: Sequence[Comparison], pins: SessionPins) -> list[tuple[int, int]]:
+        """Of each view: rows missing from it, and rows it has too many."""
+        return compare_all(self.sessions.pinned(pins), comparisons)
 
     def rows(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
         """A small result as a DataFrame of the user's session."""

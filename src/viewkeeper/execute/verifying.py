@@ -8,37 +8,79 @@ on the order of addition.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 TOLERANCE = "1e-9"
+TOGETHER = 8
+"""So many views are compared by one Spark query: small ones cost little more than one of them."""
 
 
-def compare(
-    session: SparkSession, columns: Sequence[tuple[str, str]], query: str, view: str
-) -> tuple[int, int]:
-    """How many rows of the query the view lacks, and how many it has too many. Both are SELECTs with
-    the columns in this order."""
-    names = [f"c{at}" for at in range(len(columns))]
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two SELECTs that should give the same rows, their columns (names and types) in the same order."""
+
+    columns: Sequence[tuple[str, str]]
+    query: str
+    view: str
+
+    @property
+    def names(self) -> list[str]:
+        return [f"c{at}" for at in range(len(self.columns))]
+
+    @property
+    def inexact(self) -> list[str]:
+        """The columns in which a small difference is none."""
+        return [
+            name
+            for name, (_, kind) in zip(self.names, self.columns, strict=True)
+            if kind in ("double", "float")
+        ]
+
+
+def compare_all(session: SparkSession, comparisons: Sequence[Comparison]) -> list[tuple[int, int]]:
+    """Of each: how many rows of the query the view lacks, and how many it has too many."""
+    found: list[tuple[int, int]] = []
+    for start in range(0, len(comparisons), TOGETHER):
+        chunk = comparisons[start : start + TOGETHER]
+        counts = {row[0]: (int(row[1]), int(row[2])) for row in session.sql(_counts(chunk)).collect()}
+        found += [_within_tolerance(session, each, *counts[at]) for at, each in enumerate(chunk)]
+    return found
+
+
+def _counts(comparisons: Sequence[Comparison]) -> str:
+    return "\nUNION ALL\n".join(
+        f"SELECT {at}, coalesce(sum(CASE WHEN w > 0 THEN w END), 0), "
+        f"coalesce(-sum(CASE WHEN w < 0 THEN w END), 0)\nFROM ({_difference(comparison)})"
+        for at, comparison in enumerate(comparisons)
+    )
+
+
+def _difference(comparison: Comparison) -> str:
+    """The rows that do not cancel out, and how often (below 0: too many in the view)."""
+    names = comparison.names
     listed = ", ".join(names)
     comparable = ", ".join(
-        f"{_comparable(name, kind)} AS {name}" for name, (_, kind) in zip(names, columns, strict=True)
+        f"{_comparable(name, kind)} AS {name}"
+        for name, (_, kind) in zip(names, comparison.columns, strict=True)
     )
-    difference = (
+    return (
         f"SELECT {listed}, sum(w) AS w FROM (\n"
-        f"SELECT {comparable}, CAST(1 AS BIGINT) AS w FROM ({query}\n) AS q({listed})\n"
+        f"SELECT {comparable}, CAST(1 AS BIGINT) AS w FROM ({comparison.query}\n) AS q({listed})\n"
         f"UNION ALL\n"
-        f"SELECT {comparable}, CAST(-1 AS BIGINT) AS w FROM ({view}\n) AS v({listed})\n"
+        f"SELECT {comparable}, CAST(-1 AS BIGINT) AS w FROM ({comparison.view}\n) AS v({listed})\n"
         f") GROUP BY {listed} HAVING sum(w) <> 0"
     )
-    counted = session.sql(
-        f"SELECT coalesce(sum(CASE WHEN w > 0 THEN w END), 0), coalesce(-sum(CASE WHEN w < 0 THEN w END), 0) "
-        f"FROM ({difference})"
-    ).collect()[0]
-    missing, extra = int(counted[0]), int(counted[1])
-    inexact = [name for name, (_, kind) in zip(names, columns, strict=True) if kind in ("double", "float")]
-    if inexact and missing and extra:
-        within = _pairs_within_tolerance(session, difference, names, inexact)
+
+
+def _within_tolerance(
+    session: SparkSession, comparison: Comparison, missing: int, extra: int
+) -> tuple[int, int]:
+    if comparison.inexact and missing and extra:
+        within = _pairs_within_tolerance(
+            session, _difference(comparison), comparison.names, comparison.inexact
+        )
         return missing - within, extra - within
     return missing, extra
 
