@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from viewkeeper.errors import LedgerError, RefreshError, ViewkeeperError
+from viewkeeper.errors import LeaseError, LedgerError, RefreshError, ViewkeeperError
 from viewkeeper.events import (
     EpochAbandoned,
     EpochPublished,
@@ -42,7 +42,8 @@ from viewkeeper.ledger.records import (
 from viewkeeper.library import KnownView
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.situation import ViewInput
-from viewkeeper.plan.steps import EpochPlan, Install, Strategy, ViewPlan
+from viewkeeper.plan.steps import EpochPlan, Install, Installer, Strategy, ViewPlan
+from viewkeeper.situations import foreign_write
 
 logger = logging.getLogger("viewkeeper")
 
@@ -105,11 +106,11 @@ class EpochRunner:
         """Run and publish one epoch; on any failure every view stays as it was."""
         epoch = self._ledger.begin(lease)
         self._emit(EpochStarted(epoch, tuple(view.view for view in work.plan.views)))
-        executor = self._engine.executor(work.views, self._emit)
+        executor = self._engine.executor(work.views, work.plan, self._emit)
         try:
             record = self._stage_and_publish(lease, epoch, work, executor)
         except BaseException as error:
-            self._give_up(lease, epoch, error)
+            self._give_up(lease, epoch, work, error)
             if isinstance(error, Exception) and not isinstance(error, ViewkeeperError):
                 raise self._engine.explain_failure(error, executor.failed_view) from error
             raise
@@ -138,6 +139,7 @@ class EpochRunner:
             written = [step.storage for step in installs if executor.outcomes[step.view].statements]
             heads = self._engine.heads(written, epoch)
             self._require_all(written, heads)
+            self._require_own_base(installs, heads)
             new = self._new_epoch(epoch, branch, work, executor.outcomes, heads)
             return self._ledger.publish(lease, new)
 
@@ -149,6 +151,16 @@ class EpochRunner:
                 f"what was written to {', '.join(missing)} is not on the epoch's branch",
                 hint="Did somebody drop the branch? Refresh again.",
             )
+
+    @staticmethod
+    def _require_own_base(installs: Sequence[Install], heads: Mapping[str, Head]) -> None:
+        """A change was computed against the recorded snapshot, but the branch begins where main stood when
+        it was first written to: somebody may have written in between."""
+        for step in installs:
+            head = heads.get(step.storage)
+            if head is None or step.installer is Installer.OVERWRITE or head.base == step.snapshot:
+                continue
+            raise foreign_write(step.view, step.storage)
 
     @staticmethod
     def _intents(epoch: int, branch: str, installs: Sequence[Install], work: Work) -> list[Chore]:
@@ -239,19 +251,32 @@ class EpochRunner:
         for table in work.drop_storages:
             yield Chore(None, ChoreKind.DROP_STORAGE, epoch, {"storage": table})
 
-    def _give_up(self, lease: Lease, epoch: int, error: BaseException) -> None:
+    def _give_up(self, lease: Lease, epoch: int, work: Work, error: BaseException) -> None:
         """Publish nothing, and clean up what was staged; what cannot be cleaned now is cleaned next time."""
         said = str(error) or type(error).__name__
-        latest = self._ledger.latest()
-        if latest is not None and latest.id == epoch:
-            return  # interrupted just after the commit point: published is published, the chores wait
-        self._emit(EpochAbandoned(epoch, said))
         try:
+            if self._is_published(epoch):
+                return  # interrupted just after the commit point: published is published, the chores wait
+            self._emit(EpochAbandoned(epoch, said))
             self._ledger.abandon(lease, epoch, said)
             self.finish_chores()
+        except LeaseError:
+            # Whoever took over cleaned up what was there; what we staged since then is ours to remove.
+            installs = [step for step in work.plan.steps if isinstance(step, Install)]
+            staged = self._intents(epoch, storage.branch_name(epoch), installs, work)
+            self._engine.run_chores(staged, lambda chore: None)
         except Exception as second:
             # The first error is the one to tell; the intents stay in the ledger for the next refresh.
             logger.warning("epoch %s: cleaning up is left to the next refresh: %s", epoch, second)
+
+    def _is_published(self, epoch: int) -> bool:
+        try:
+            self._ledger.epoch(epoch)
+        except LedgerError as error:
+            if error.code != "VK-UNKNOWN-EPOCH":
+                raise
+            return False
+        return True
 
     def _chore_done(self, chore: Chore) -> None:
         self._emit(PointPassed(f"{chore.kind.value} done"))

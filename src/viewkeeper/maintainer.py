@@ -30,7 +30,7 @@ from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.situation import Situation
 from viewkeeper.plan.steps import EpochPlan
-from viewkeeper.reading import rows_of
+from viewkeeper.reading import no_data, rows_of
 from viewkeeper.results import Verification
 from viewkeeper.situations import observe
 from viewkeeper.sql.quoting import show_path
@@ -219,12 +219,19 @@ class Maintainer:
         """Rebuild a view from the versions that the ledger recorded for it."""
         with self.lease() as lease:
             library = self.library()
-            situation = self._observe(library, [name], "full")
-            state = library.states[name]
-            recorded = {table: state.vector.get(table) for table in situation.versions}
-            view = replace(situation.views[0], needs_full="repaired")
-            plan = plan_epoch(replace(situation, views=(view,), versions=recorded))
-            return self._run(lease, library, replace(situation, views=(view,)), plan)
+            if library.states[name].snapshot is None:
+                raise no_data(name)
+            parents = library.graph.parents(name)
+            observed = self._observe(library, [*parents, name], "full")
+            vector = library.states[name].vector
+            by_name = {view.name: view for view in observed.views}
+            situation = replace(
+                observed,
+                views=(replace(by_name[name], needs_full="repaired"),),
+                versions={table: vector.get(table) for table in library.graph.sources([name])},
+                read_only=tuple(replace(by_name[parent], snapshot=vector.get(parent)) for parent in parents),
+            )
+            return self._run(lease, library, situation, plan_epoch(situation))
 
     def _run(
         self,
@@ -239,7 +246,7 @@ class Maintainer:
         defined = [view.name for view in redefinition.define]
         work = Work(
             plan=plan,
-            inputs={view.name: view for view in situation.views},
+            inputs={view.name: view for view in (*situation.read_only, *situation.views)},
             views=library.views,
             define=defined,
             without_data=defined if redefinition.without_data else (),

@@ -30,9 +30,14 @@ def rows_of(library: Library, name: str) -> str:
     """A SELECT of the view's rows at the library's epoch."""
     view, state = library.views[name], library.states[name]
     if state.snapshot is None:
-        raise DefinitionError(
-            f"view {name} has no data yet",
-            code="VK-NO-DATA",
-            hint=f"REFRESH MATERIALIZED VIEW {name} fills it.",
-        )
+        raise no_data(name)
     return print_relation(view.layout.shown(view.layout.stored(state.storage, state.snapshot)))
+
+
+def no_data(name: str) -> DefinitionError:
+    """The view was created WITH NO DATA and not refreshed since."""
+    return DefinitionError(
+        f"view {name} has no data yet",
+        code="VK-NO-DATA",
+        hint=f"REFRESH MATERIALIZED VIEW {name} fills it.",
+    )

@@ -77,12 +77,7 @@ def _view_input(
         )
     if fact.snapshot != state.snapshot:
         if policy != "full" and view.definition.policy != "full":
-            raise RefreshError(
-                f"somebody else wrote to the storage table {state.storage} of view {name}",
-                code="VK-FOREIGN-WRITE",
-                hint=f"Reads through viewkeeper are not affected. REFRESH MATERIALIZED VIEW {name} FULL "
-                f"or `viewkeeper repair {name}` puts it right.",
-            )
+            raise foreign_write(name, state.storage)
         needs_full = "its storage was written by somebody else"
     return ViewInput(
         name,
@@ -94,6 +89,16 @@ def _view_input(
         state.vector,
         needs_full,
         fact.rows,
+    )
+
+
+def foreign_write(view: str, storage: str) -> RefreshError:
+    """Nothing can be built upon rows that we did not write."""
+    return RefreshError(
+        f"somebody else wrote to the storage table {storage} of view {view}",
+        code="VK-FOREIGN-WRITE",
+        hint=f"Reads through viewkeeper are not affected. REFRESH MATERIALIZED VIEW {view} FULL "
+        f"or `viewkeeper repair {view}` puts it right.",
     )
 
 

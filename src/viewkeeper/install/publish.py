@@ -17,9 +17,10 @@ EPOCH_PROPERTY = "viewkeeper.epoch"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The last snapshot that an epoch wrote to a storage table."""
+    """The last snapshot that an epoch wrote to a storage table, and the one that it built upon."""
 
     snapshot: str
+    base: str | None
     added: int
 
 
@@ -29,8 +30,10 @@ def heads(session: SparkSession, storages: Sequence[str], epoch: int) -> dict[st
         return {}
     written = session.sql(storage.epoch_snapshots_query(list(storages), EPOCH_PROPERTY, epoch)).collect()
     parents = {(row["storage"], row["parent"]) for row in written}
+    own = {(row["storage"], row["snapshot"]) for row in written}
+    bases = {row["storage"]: row["parent"] for row in written if (row["storage"], row["parent"]) not in own}
     return {
-        row["storage"]: Head(row["snapshot"], row["added"])
+        row["storage"]: Head(row["snapshot"], bases[row["storage"]], row["added"])
         for row in written
         if (row["storage"], row["snapshot"]) not in parents
     }

@@ -43,3 +43,5 @@ class Situation:
     rows: Mapping[str, int | None] = field(default_factory=dict)
     policy: str | None = None
     prefix: str = "vk"
+    read_only: tuple[ViewInput, ...] = ()
+    """Views that are read as they are, and not refreshed in this epoch."""
