@@ -141,7 +141,9 @@ class EpochRunner:
             self._require_all(written, heads)
             self._require_own_base(installs, heads)
             new = self._new_epoch(epoch, branch, work, executor.outcomes, heads)
-            return self._ledger.publish(lease, new)
+            record = self._ledger.publish(lease, new)
+        record.seconds[Phase.PUBLISH.value] = work.seconds[Phase.PUBLISH.value]
+        return record
 
     @staticmethod
     def _require_all(written: Sequence[str], heads: Mapping[str, Head]) -> None:

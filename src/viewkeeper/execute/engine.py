@@ -21,6 +21,7 @@ from viewkeeper.install import storage
 from viewkeeper.install.publish import Head, heads, run_chores
 from viewkeeper.ledger.records import Chore
 from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.steps import EpochPlan, Strategy
 from viewkeeper.session import CATALOG, embedded_session, require_views, session_pins
 from viewkeeper.sql.quoting import quote_path
 
@@ -56,10 +57,15 @@ class Engine:
         self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(where)}")
         self.spark.sql(f"USE {quote_path(where)}")
 
-    def executor(self, views: Mapping[str, Defined], emit: Callable[[Event], None]) -> Executor:
+    def executor(
+        self, views: Mapping[str, Defined], plan: EpochPlan, emit: Callable[[Event], None]
+    ) -> Executor:
         """For one epoch."""
         pins = {name: view.definition.session for name, view in views.items()}
-        return Executor(self.sessions, pins, self.pins, emit)
+        changed_rows = {
+            view.view: view.work.incremental for view in plan.views if view.strategy is Strategy.INCREMENTAL
+        }
+        return Executor(self.sessions, pins, self.pins, changed_rows, emit)
 
     def create_storage(self, table: str, layout: Layout, definition: ViewDefinition) -> None:
         """An empty storage table; a type that Iceberg cannot store is the definition's error."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT
 from viewkeeper.algebra.scalars import WEIGHT
@@ -21,6 +21,7 @@ from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
+from viewkeeper.execute.tuning import tuning_for
 from viewkeeper.install import bags, groups, overwrite
 from viewkeeper.install.counts import Counts
 from viewkeeper.plan.references import staged_by
@@ -67,11 +68,13 @@ class Executor:
         sessions: Sessions,
         pins: Mapping[str, SessionPins],
         default_pins: SessionPins,
+        changed_rows: Mapping[str, int | None],
         emit: Callable[[Event], None],
     ) -> None:
         self._sessions = sessions
         self._pins = pins
         self._default_pins = default_pins
+        self._changed_rows = changed_rows
         self._emit = emit
         self._staging = Staging()
         self._lock = threading.Lock()
@@ -133,7 +136,7 @@ class Executor:
     def _extract(self, step: Extract) -> None:
         started = time.monotonic()
         self._emit(StepStarted(None, Phase.EXTRACT, step.table))
-        session = self._sessions.pinned(self._default_pins)
+        session = self._sessions.pinned(self._default_pins, tuning_for(step.inserted + step.deleted))
         rows = self._staging.stage(session, step.name, session.sql(step.sql)).count()
         seconds = time.monotonic() - started
         with self._lock:
@@ -171,7 +174,8 @@ class Executor:
     def _compute_rows(self, step: ComputeRows) -> Counts:
         if step.staged:
             session = self._session(step.view)
-            self._staging.stage(session, step.name, _rows(session, step))
+            rows = session.sql(text(step)).toDF(*step.columns)
+            self._staging.stage(session, step.name, rows)
         return Counts()
 
     def _install(self, step: Install, context: InstallContext) -> None:
@@ -180,8 +184,9 @@ class Executor:
     def _run_install(self, step: Install, context: InstallContext) -> Counts:
         counts = self.outcomes[step.view].counts
         statements = self._statements(step, counts, context.storage_rows.get(step.view))
-        pins = self._pins.get(step.view, self._default_pins)
-        with self._sessions.writing(pins, context.branch, context.properties[step.view]) as session:
+        pins, properties = self._pins[step.view], context.properties[step.view]
+        tuning = tuning_for(None if isinstance(step.source, ComputeRows) else counts.total)
+        with self._sessions.writing(pins, context.branch, properties, tuning) as session:
             for statement in statements:
                 session.sql(statement)
                 self._emit(PointPassed(f"statement for {step.view} committed"))
@@ -218,16 +223,12 @@ class Executor:
         self._emit(StepFinished(view, phase, seconds, counts.total))
 
     def _session(self, view: str) -> SparkSession:
-        return self._sessions.pinned(self._pins.get(view, self._default_pins))
+        return self._sessions.pinned(self._pins[view], tuning_for(self._changed_rows.get(view)))
 
 
 def text(step: ComputeRows) -> str:
     """The query of a full computation, as SQL."""
     return step.query if isinstance(step.query, str) else print_relation(step.query)
-
-
-def _rows(session: SparkSession, step: ComputeRows) -> DataFrame:
-    return session.sql(text(step))
 
 
 def _negative(view: str, what: str) -> RefreshError:

@@ -10,8 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewkeeper.define.definitions import SessionPins
+from viewkeeper.execute.tuning import Tuning
 from viewkeeper.session import work_session
 
+LEFT_TO_SPARK = Tuning()
 _SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
 
 
@@ -21,44 +23,49 @@ class Sessions:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._lock = threading.Lock()
-        self._pinned: dict[SessionPins, SparkSession] = {}
-        self._idle: list[SparkSession] = []
+        self._pinned: dict[tuple[SessionPins, Tuning], SparkSession] = {}
+        self._idle: dict[tuple[SessionPins, Tuning], list[SparkSession]] = {}
         self._busy: list[SparkSession] = []
 
-    def pinned(self, pins: SessionPins) -> SparkSession:
-        """The session in which queries with these pins mean what they mean."""
+    def pinned(self, pins: SessionPins, tuning: Tuning = LEFT_TO_SPARK) -> SparkSession:
+        """The session in which queries with these pins mean what they mean, set for work of that size."""
         with self._lock:
-            if pins not in self._pinned:
-                self._pinned[pins] = work_session(self._spark, pins)
-            return self._pinned[pins]
+            if (pins, tuning) not in self._pinned:
+                session = work_session(self._spark, pins)
+                for key, value in tuning.settings.items():
+                    session.conf.set(key, value)
+                self._pinned[pins, tuning] = session
+            return self._pinned[pins, tuning]
 
     @contextmanager
     def writing(
-        self, pins: SessionPins, branch: str, properties: Mapping[str, str]
+        self, pins: SessionPins, branch: str, properties: Mapping[str, str], tuning: Tuning = LEFT_TO_SPARK
     ) -> Iterator[SparkSession]:
         """A session whose writes go to the branch, with these properties in each snapshot's summary.
 
         Both are session settings, so two installs never share a session at the same time.
         """
         with self._lock:
-            session = self._idle.pop() if self._idle else work_session(self._spark, pins)
-            self._busy.append(session)
+            idle = self._idle.setdefault((pins, tuning), [])
+            session = idle.pop() if idle else None
+        if session is None:
+            session = work_session(self._spark, pins)
         settings = {
             "spark.wap.branch": branch,
-            "spark.sql.session.timeZone": pins.time_zone,
-            "spark.sql.ansi.enabled": str(pins.ansi).lower(),
             **{_SNAPSHOT_PROPERTY + key: value for key, value in properties.items()},
         }
+        with self._lock:
+            self._busy.append(session)
         try:
-            for key, value in settings.items():
+            for key, value in {**tuning.settings, **settings}.items():
                 session.conf.set(key, value)
             yield session
         finally:
-            for key in ("spark.wap.branch", *(_SNAPSHOT_PROPERTY + key for key in properties)):
+            for key in settings:
                 session.conf.unset(key)
             with self._lock:
                 self._busy.remove(session)
-                self._idle.append(session)
+                idle.append(session)
 
     def interrupt(self) -> None:
         """Cancel whatever our sessions are running."""

@@ -179,7 +179,9 @@ class _Planner:
 
     def _recompute(self, view: ViewInput) -> Installer:
         has_children = bool(self._children[view.name])
-        step = ComputeRows(self._name("rows"), view.name, self._full_query(view), staged=has_children)
+        columns = tuple(field.stored for field in view.layout.fields)
+        query = self._full_query(view)
+        step = ComputeRows(self._name("rows"), view.name, query, columns, staged=has_children)
         self._add(step)
         delta_name = None
         if has_children and view.snapshot is not None and view.needs_full is None:
@@ -310,9 +312,7 @@ class _Planner:
             for table in view.analysis.tables
             if table in self._inputs
         }
-        return ViewLeaves(
-            view, self._situation, parents, self._extracts, self._add, self._name, changed_rows
-        )
+        return ViewLeaves(view, self._situation, parents, self._extracts, self._add, self._name, changed_rows)
 
     def _install(self, view: ViewInput, installer: Installer, source: Compute) -> None:
         self._installs.append(Install(view.name, view.storage, view.snapshot, installer, view.layout, source))

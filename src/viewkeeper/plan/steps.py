@@ -79,6 +79,7 @@ class ComputeRows:
     name: str
     view: str
     query: Relation | str
+    columns: tuple[str, ...]
     staged: bool
 
 
