@@ -1,0 +1,43 @@
+"""Warehouses in folders of their own, all in the JVM that is already warm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from world import make_sales
+
+import viewkeeper as vk
+from viewkeeper.warehouse import Warehouse
+
+
+@pytest.fixture
+def open_warehouse(spark: SparkSession) -> Iterator[Callable[..., Warehouse]]:
+    """Opens an embedded warehouse; closed when the test is over."""
+    opened: list[Warehouse] = []
+
+    def make(folder: Path, **options: Any) -> Warehouse:
+        warehouse = vk.connect(folder, **options)
+        warehouse.spark.conf.set("spark.sql.shuffle.partitions", "2")
+        opened.append(warehouse)
+        return warehouse
+
+    yield make
+    for warehouse in opened:
+        warehouse.close()
+
+
+@pytest.fixture
+def wh(open_warehouse: Callable[..., Warehouse], tmp_path: Path) -> Warehouse:
+    """An empty warehouse."""
+    return open_warehouse(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def sales(wh: Warehouse) -> Warehouse:
+    """A warehouse with a small source table, ``sales (store INT, item STRING, qty BIGINT)``."""
+    make_sales(wh.spark)
+    return wh
