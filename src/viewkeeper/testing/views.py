@@ -1,0 +1,298 @@
+"""Random views: every shape of query that is kept by deltas, at any depth, and views on views.
+
+Filters, projections and expressions; inner joins, self joins, conditions that are no equalities, products;
+UNION ALL, DISTINCT, GROUP BY with HAVING; subqueries in FROM, WITH; sources and views together. Now and then
+a view that is kept by recomputing, for others to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from viewkeeper.sql.quoting import ident
+from viewkeeper.testing.cases import View
+from viewkeeper.testing.expressions import KINDS, NUMBERS, Column, Expressions
+from viewkeeper.testing.tables import Table
+
+LARGEST = 2_000
+"""Estimated rows beyond which a query is thrown away and another one made up."""
+
+_TABLE_ROWS = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query with the names and kinds of its columns, and about how many rows it has.
+
+    A floating-point sum can be kept by deltas only at the top of a view: ``rounded`` says that there is one
+    there, ``rounded_inside`` that there is one further down.
+    """
+
+    sql: str
+    columns: tuple[tuple[str, str], ...]
+    rows: float
+    rounded: bool = False
+    rounded_inside: bool = False
+
+    @property
+    def inside(self) -> bool:
+        return self.rounded or self.rounded_inside
+
+
+@dataclass(frozen=True, slots=True)
+class _From:
+    """A FROM clause: its text, its columns, and what it is made of."""
+
+    text: str
+    columns: tuple[Column, ...]
+    rows: float
+    rounded: bool
+    rounded_inside: bool
+
+
+class Views:
+    """Makes up views over tables, and over the views that it made up before."""
+
+    def __init__(self, tables: Sequence[Table], random: Random) -> None:
+        self._random = random
+        self._tables = [
+            Query(table.name, tuple((name, _kind(kind)) for name, kind in table.columns), _TABLE_ROWS)
+            for table in tables
+        ]
+        self._views: list[Query] = []
+        self._with: list[tuple[str, Query]] = []
+        self._aliases = 0
+
+    def view(self, name: str) -> View:
+        """Another view."""
+        while True:
+            self._with, self._aliases = [], 0
+            kept = self._random.random() < 0.93
+            query = self._query(self._random.choice((0, 1, 1, 2))) if kept else self._recomputed()
+            if query.rows <= LARGEST:
+                break
+        sql = self._with_clause() + query.sql
+        columns: tuple[str, ...] = ()
+        if self._random.random() < 0.2:
+            columns = tuple(f"k{at}" for at in self._random.sample(range(20), len(query.columns)))
+            query = replace(
+                query,
+                columns=tuple((new, kind) for new, (_, kind) in zip(columns, query.columns, strict=True)),
+            )
+        self._views.append(replace(query, sql=name, rounded=False, rounded_inside=False))
+        return View(name, sql, columns, incremental=kept and not query.rounded_inside)
+
+    def _with_clause(self) -> str:
+        if not self._with:
+            return ""
+        return "WITH " + ", ".join(f"{name} AS ({query.sql})" for name, query in self._with) + "\n"
+
+    def _query(self, depth: int) -> Query:
+        if depth > 0 and self._random.random() < 0.2:
+            return self._union(depth)
+        return self._select(depth)
+
+    # FROM
+
+    def _relation(self, depth: int) -> tuple[str, Query]:
+        """A table, a view, a subquery or a WITH query: how it stands in FROM, and its columns."""
+        choices = ["table"] * 5 + ["view"] * (4 if self._views else 0) + ["again"] * (2 if self._with else 0)
+        choices += ["subquery"] * (6 if depth > 0 else 0) + ["with"] * (2 if depth > 0 else 0)
+        match self._random.choice(choices):
+            case "view":
+                query = self._random.choice(self._views)
+                return query.sql, query
+            case "subquery":
+                query = self._query(depth - 1)
+                return f"({query.sql})", query
+            case "with":
+                query = self._query(depth - 1)
+                name = f"q{len(self._with) + 1}"
+                self._with.append((name, query))
+                return name, query
+            case "again":
+                name, query = self._random.choice(self._with)
+                return name, query
+            case _:
+                query = self._random.choice(self._tables)
+                return query.sql, query
+
+    def _from(self, depth: int, count: int) -> _From:
+        text, columns, rows = "", list[Column](), 1.0
+        rounded = inside = False
+        for at in range(count):
+            relation, query = self._relation(depth)
+            self._aliases += 1
+            alias = f"r{self._aliases}"
+            own = [Column(f"{alias}.{ident(name)}", kind) for name, kind in query.columns]
+            if at == 0:
+                text, rounded, inside = f"{relation} AS {alias}", query.rounded, query.rounded_inside
+            else:
+                joined, share = self._joined(columns, own, f"{relation} AS {alias}")
+                text, rows = text + joined, rows * share
+                inside = inside or rounded or query.inside
+                rounded = False
+            columns += own
+            rows *= query.rows
+        return _From(text, tuple(columns), rows, rounded, inside)
+
+    def _joined(self, left: Sequence[Column], right: Sequence[Column], relation: str) -> tuple[str, float]:
+        """`` JOIN … ON …``, and the share of the pairs that it may keep."""
+        pairs = [(mine, theirs) for mine in left for theirs in right if mine.kind == theirs.kind]
+        pairs = [pair for pair in pairs if pair[0].kind not in ("boolean", "double")]
+        if not pairs or self._random.random() < 0.08:
+            return self._random.choice((f" CROSS JOIN {relation}", f", {relation}")), 1.0
+        mine, theirs = self._random.choice(pairs)
+        operator = self._random.choice(("=", "=", "=", "=", "<=>", "<", "<>"))
+        on, share = f"{mine.text} {operator} {theirs.text}", 0.3 if "=" in operator else 0.6
+        if self._random.random() < 0.3:
+            both = Expressions((*left, *right), self._random).condition(1)
+            on += f" {self._random.choice(('AND', 'AND', 'OR'))} ({both})"
+        return f" {self._random.choice(('JOIN', 'INNER JOIN'))} {relation} ON {on}", share
+
+    # SELECT
+
+    def _select(self, depth: int) -> Query:
+        source = self._from(depth, self._random.choices((1, 2, 3), (6, 4, 1))[0])
+        expressions = Expressions(source.columns, self._random)
+        where, rows = "", source.rows
+        if self._random.random() < 0.35:
+            condition, rows = expressions.condition(), rows * 0.6
+            where = f"\nWHERE {condition}"
+        tail = f"\nFROM {source.text}{where}"
+        single = " JOIN " not in source.text and ", " not in source.text
+        form = self._random.choices(("plain", "distinct", "groups", "total"), (5, 2, 6, 1))[0]
+        if form in ("groups", "total"):
+            return self._grouped(source, expressions, tail, rows, keyed=form == "groups")
+        items = [(expressions.of(kind), kind) for kind in self._kinds(expressions, 1, 4)]
+        if self._random.random() < 0.15 and single and form == "plain":
+            names = [(column.text.split(".", 1)[1].strip("`"), column.kind) for column in source.columns]
+            return Query(f"SELECT *{tail}", tuple(names), rows, source.rounded, source.rounded_inside)
+        columns = self._named(items, source)
+        listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
+        inside = source.rounded_inside or (form == "distinct" and source.rounded)
+        rounded = source.rounded and form == "plain"
+        distinct = "DISTINCT " if form == "distinct" else ""
+        return Query(f"SELECT {distinct}{listed}{tail}", columns, rows, rounded, inside)
+
+    def _grouped(
+        self, source: _From, expressions: Expressions, tail: str, rows: float, *, keyed: bool
+    ) -> Query:
+        keys = [(expressions.of(kind, 1), kind) for kind in self._kinds(expressions, 1, 2)] if keyed else []
+        keys = [key for key in dict.fromkeys(keys) if "r" in key[0]]
+        calls = [self._call(expressions) for _ in range(self._random.randint(0 if keys else 1, 3))]
+        shown = [key for key in keys if self._random.random() < 0.9]
+        items = [*shown, *((text, kind) for text, kind, _ in calls)]
+        if not items:
+            items = [("count(*)", "bigint")]
+        if self._random.random() < 0.3:
+            items.append((f"count(*) + {self._random.choice(('1', '2'))}", "bigint"))
+        columns = self._named(items, source)
+        listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
+        sql = f"SELECT {listed}{tail}"
+        if keys:
+            sql += "\nGROUP BY " + ", ".join(text for text, _ in keys)
+        having = self._random.random() < 0.25
+        if having:
+            text, kind, _ = self._call(expressions)
+            shape = "{0} > 1" if kind in NUMBERS else "{0} IS NOT NULL"
+            sql += "\nHAVING " + self._random.choice((shape, "count(*) > 1", "count(*) < 3")).format(text)
+        rounded = any(is_rounded for _, _, is_rounded in calls)
+        # HAVING may hold a floating-point sum as well; whether it does is not worth finding out.
+        rounded = rounded or having
+        inside = source.rounded_inside or source.rounded
+        return Query(sql, columns, min(rows, 8.0 if keys else 1.0), rounded, inside)
+
+    def _call(self, expressions: Expressions) -> tuple[str, str, bool]:
+        """An aggregate call, its kind, and whether it adds up floating-point numbers."""
+        function = self._random.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max"))
+        if function == "count(*)":
+            return function, "bigint", False
+        if function in ("count", "min", "max"):
+            (kind,) = self._kinds(expressions, 1, 1)
+            argument = expressions.of(kind, 1)
+            return f"{function}({argument})", "bigint" if function == "count" else kind, False
+        kind = self._random.choice([kind for kind in expressions.kinds if kind in NUMBERS] or NUMBERS)
+        argument = expressions.of(kind, 1)
+        sum_kind = {"int": "bigint"}.get(kind, kind)
+        average_kind = {"decimal": "decimal"}.get(kind, "double")
+        return f"{function}({argument})", sum_kind if function == "sum" else average_kind, kind == "double"
+
+    def _union(self, depth: int) -> Query:
+        kinds = [self._random.choice(KINDS) for _ in range(self._random.randint(1, 3))]
+        branches = [self._branch(depth, kinds) for _ in range(self._random.choice((2, 2, 3)))]
+        word = "\nUNION ALL\n" if self._random.random() < 0.8 else "\nUNION\n"
+        names = branches[0].columns
+        columns = tuple(
+            (name, _wider([b.columns[at][1] for b in branches])) for at, (name, _) in enumerate(names)
+        )
+        return Query(
+            word.join(branch.sql for branch in branches),
+            columns,
+            sum(branch.rows for branch in branches),
+            rounded_inside=any(branch.inside for branch in branches),
+        )
+
+    def _branch(self, depth: int, kinds: Sequence[str]) -> Query:
+        """A SELECT with columns of these kinds; numbers may be of another, for Spark to widen."""
+        source = self._from(depth - 1, self._random.choice((1, 1, 2)))
+        expressions = Expressions(source.columns, self._random)
+        own = [self._random.choice(("int", "decimal", kind)) if kind in NUMBERS else kind for kind in kinds]
+        items = [(expressions.of(kind), kind) for kind in own]
+        columns = self._named(items, source)
+        listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
+        where = f"\nWHERE {expressions.condition()}" if self._random.random() < 0.4 else ""
+        sql = f"SELECT {listed}\nFROM {source.text}{where}"
+        return Query(sql, columns, source.rows, source.rounded, source.rounded_inside)
+
+    def _recomputed(self) -> Query:
+        """A view that has no delta rule yet."""
+        one, other = (self._random.choice(self._tables) for _ in range(2))
+        key, text = one.columns[0][0], one.columns[1][0]
+        other_key = other.columns[0][0]
+        columns = ((key, "int"), ("n", "bigint"))
+        match self._random.randrange(4):
+            case 0:
+                sql = (
+                    f"SELECT a.{key}, count(b.{other_key}) AS n FROM {one.sql} a "
+                    f"LEFT JOIN {other.sql} b ON a.{key} = b.{other_key} GROUP BY a.{key}"
+                )
+            case 1:
+                sql = f"SELECT {key}, count(DISTINCT {text}) AS n FROM {one.sql} GROUP BY {key}"
+            case 2:
+                sql = f"SELECT {key}, count(*) OVER (PARTITION BY {text}) AS n FROM {one.sql}"
+            case _:
+                sql = (
+                    f"SELECT {key}, 1L AS n FROM {one.sql} EXCEPT ALL SELECT {other_key}, 1L FROM {other.sql}"
+                )
+        return Query(sql, columns, _TABLE_ROWS)
+
+    def _kinds(self, expressions: Expressions, least: int, most: int) -> list[str]:
+        """Kinds to select; mostly such as the columns have."""
+        count = self._random.randint(least, most)
+        return [
+            self._random.choice(expressions.kinds if self._random.random() < 0.8 else KINDS)
+            for _ in range(count)
+        ]
+
+    def _named(self, items: Sequence[tuple[str, str]], source: _From) -> tuple[tuple[str, str], ...]:
+        """Names for the items, some of them those of columns that are something else in FROM."""
+        names = [f"c{at}" for at in range(len(items))]
+        if self._random.random() < 0.4:
+            taken = list(dict.fromkeys(c.text.split(".", 1)[1].strip("`") for c in source.columns))
+            self._random.shuffle(taken)
+            for at, name in zip(range(len(items)), taken, strict=False):
+                if name not in names:
+                    names[at] = name
+        return tuple((name, kind) for name, (_, kind) in zip(names, items, strict=True))
+
+
+def _kind(type_name: str) -> str:
+    return type_name.split("(", 1)[0]
+
+
+def _wider(kinds: Sequence[str]) -> str:
+    """What Spark makes of columns of these kinds in a union."""
+    return max(kinds, key=lambda kind: NUMBERS.index(kind) if kind in NUMBERS else -1)
