@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.relations import Project, Relation
 from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.analyse.analysis import Analysis, TableInfo
-from viewkeeper.analyse.reading import analyse
+from viewkeeper.analyse.holes import holes
+from viewkeeper.analyse.reading import Referee, analyse
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.errors import DefinitionError
 from viewkeeper.execute.engine import Engine
@@ -19,7 +20,8 @@ from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.exactness import inexact_inner_aggregate
 from viewkeeper.plan.layout import Layout, bag_layout, layout_of
 from viewkeeper.situations import source_facts
-from viewkeeper.sql.quoting import show_path
+from viewkeeper.sql.printer import print_relation
+from viewkeeper.sql.quoting import parse_path, quote, show_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,9 @@ class Resolver:
         full = self.full_name(parts)
         view = self.library.views.get(show_path(full))
         if view is not None:
-            return TableInfo(view.name, tuple(zip(view.layout.columns, self._types(view), strict=True)))
+            schema = self.engine.catalog.schema(_no_rows(view.layout), view.definition.session)
+            kinds = [kind for _, kind in schema]
+            return TableInfo(view.name, tuple(zip(view.layout.columns, kinds, strict=True)))
         columns = self.engine.catalog.columns(full)
         return None if columns is None else TableInfo(show_path(full), columns)
 
@@ -46,24 +50,31 @@ class Resolver:
             return (self.pins.catalog, *self.pins.namespace, *parts)
         return (self.pins.catalog, *parts)
 
-    def _types(self, view: KnownView) -> list[str]:
-        relation = view.layout.shown(view.layout.stored(self.library.states[view.name].storage, None))
-        return list(self.engine.catalog.types(relation, view.definition.session).values())
+    def near(self) -> Iterator[str]:
+        """The names that could have been meant by one that is not there."""
+        yield from self.engine.catalog.names_in((self.pins.catalog, *self.pins.namespace))
+        yield from (parse_path(name)[-1] for name in self.library.views)
 
 
-def define(engine: Engine, library: Library, definition: ViewDefinition) -> KnownView:
-    """Analyse a definition and lay its storage out; every problem is an error before anything changes."""
-    _refuse_reserved(definition)
+def define(
+    engine: Engine, library: Library, definition: ViewDefinition, redefined: Collection[str] = ()
+) -> KnownView:
+    """Analyse a definition and lay its storage out; every problem is an error before anything changes.
+
+    ``redefined`` are views that change in the same epoch: the catalog still has them as they were.
+    """
     resolver = Resolver(engine, library, definition.session)
     pins = definition.session
 
     def referee(sql: str) -> list[tuple[str, str]]:
-        return engine.catalog.schema(sql, pins)
+        return engine.catalog.schema(_as_redefined(sql, resolver, redefined), pins)
 
-    analysis = analyse(definition.query, session=pins, resolve=resolver, referee=referee)
+    analysis = analyse(
+        definition.query, session=pins, resolve=resolver, referee=referee, candidates=resolver.near
+    )
     columns = _named(definition, referee(definition.query))
     analysis = _renamed(analysis, [name for name, _ in columns])
-    analysis, layout = _laid_out(engine, pins, analysis, columns)
+    analysis, layout = _laid_out(referee, analysis, columns)
     name = show_path(definition.name)
     view = KnownView(name, uuid.uuid4().hex, definition, analysis, layout, {})
     view = replace(view, sources=source_facts(engine, view, library.views))
@@ -71,14 +82,38 @@ def define(engine: Engine, library: Library, definition: ViewDefinition) -> Know
     return view
 
 
+def _as_redefined(sql: str, resolver: Resolver, redefined: Collection[str]) -> str:
+    """The query with the views that are being redefined replaced by what they will look like."""
+
+    def resolve(parts: tuple[str, ...]) -> TableInfo | None:
+        name = show_path(resolver.full_name(parts))
+        return TableInfo(name, ()) if name in redefined else None
+
+    found = holes(sql, resolve) if redefined else None
+    if found is None:
+        return sql
+    return found.fill({name: f"({_no_rows(resolver.library.views[name].layout)})" for name in found.tables})
+
+
+def _no_rows(layout: Layout) -> str:
+    """A SELECT with the columns and types of a view, wherever its rows are."""
+    stored = ", ".join(
+        f"CAST(NULL AS {kind}) AS {quote(field.stored)}"
+        for field, kind in zip(layout.fields, layout.types, strict=True)
+    )
+    shown = print_relation(layout.shown(layout.stored("stored", None)))
+    return f"WITH stored AS (SELECT {stored})\n{shown}"
+
+
 def _laid_out(
-    engine: Engine, pins: SessionPins, analysis: Analysis, columns: list[tuple[str, str]]
+    referee: Referee, analysis: Analysis, columns: list[tuple[str, str]]
 ) -> tuple[Analysis, Layout]:
     if analysis.relation is None:
         return analysis, bag_layout(columns, None)
 
     def types(relation: Relation) -> Mapping[str, str]:
-        return engine.catalog.types(relation, pins)
+        kinds = [kind for _, kind in referee(print_relation(relation))]
+        return dict(zip(relation.columns, kinds, strict=True))
 
     inexact = inexact_inner_aggregate(analysis.relation, types)
     if inexact is not None:
@@ -122,7 +157,8 @@ def _renamed(analysis: Analysis, names: list[str]) -> Analysis:
     return replace(analysis, relation=Project(relation, items))
 
 
-def _refuse_reserved(definition: ViewDefinition) -> None:
+def refuse_reserved(definition: ViewDefinition) -> None:
+    """Raise if the view's name would get in the way of what is ours."""
     *namespace, view = definition.name
     if NAMESPACE in (part.casefold() for part in namespace) or view.casefold().startswith("_vk_"):
         raise DefinitionError(

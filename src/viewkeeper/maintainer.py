@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.analyse.statements import CreateView
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
-from viewkeeper.defining import Resolver, define
+from viewkeeper.defining import Resolver, define, refuse_reserved
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
@@ -98,6 +98,7 @@ class Maintainer:
         """Define a view and fill it; ``None`` when it is there already and IF NOT EXISTS was said."""
         definition = self.definition(statement)
         name = show_path(definition.name)
+        refuse_reserved(definition)
         with self.lease() as lease:
             library = self.library()
             existing = library.lookup(name, ())
@@ -128,11 +129,12 @@ class Maintainer:
         """The views that read a replaced one, analysed again: they are recomputed in the same epoch."""
         descendants = library.graph.descendants(name)
         followers: list[KnownView] = []
+        redefined = {name}
         for other in library.graph.order():
             if other not in descendants:
                 continue
             try:
-                follower = define(self.engine, library, library.views[other].definition)
+                follower = define(self.engine, library, library.views[other].definition, redefined)
             except DefinitionError as error:
                 raise DefinitionError(
                     f"view {other} reads {name} and would break: {error.message}",
@@ -140,6 +142,7 @@ class Maintainer:
                     hint=f"Drop or replace {other} first.",
                 ) from error
             followers.append(follower)
+            redefined.add(other)
             library = library.with_views(follower)
         return tuple(followers)
 

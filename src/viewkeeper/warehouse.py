@@ -28,7 +28,7 @@ from viewkeeper.analyse.statements import (
     ShowViews,
     parse_statement,
 )
-from viewkeeper.errors import DefinitionError, LedgerError
+from viewkeeper.errors import DefinitionError, LedgerError, position_at
 from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view
 from viewkeeper.ledger import Ledger, sqlite_url
@@ -79,8 +79,7 @@ class Warehouse:
         parsed = parse_statement(statement)
         match parsed:
             case CreateView():
-                record = self._maintainer.create(parsed)
-                return self._refresh_rows([] if record is None else epoch_of(record).views)
+                return self._refresh_rows(self._create(statement, parsed))
             case RefreshView():
                 full = "full" if parsed.full else None
                 return self._refresh_rows(self.refresh(_text(parsed.name), policy=full).views)
@@ -95,6 +94,16 @@ class Warehouse:
                 return self._engine.rows(rows, schema)
             case Passthrough():
                 return self._read(parsed.text, None)
+
+    def _create(self, statement: str, parsed: CreateView) -> list[ViewRefresh]:
+        try:
+            record = self._maintainer.create(parsed)
+        except DefinitionError as error:
+            if error.position is not None:  # it was found in the query, the user sees the statement
+                start, end = (parsed.query_start + at for at in (error.position.start, error.position.end))
+                error.position = position_at(statement, start, end)
+            raise
+        return [] if record is None else epoch_of(record).views
 
     def _drop(self, name: str, *, missing_ok: bool) -> None:
         if missing_ok and self._library().lookup(name, self._where()) is None:
