@@ -17,7 +17,7 @@ from viewkeeper.errors import DefinitionError
 from viewkeeper.execute.engine import Engine
 from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.library import KnownView, Library
-from viewkeeper.plan.exactness import inexact_inner_aggregate
+from viewkeeper.plan.exactness import obstacle
 from viewkeeper.plan.layout import Layout, bag_layout, layout_of
 from viewkeeper.situations import source_facts
 from viewkeeper.sql.printer import print_relation
@@ -115,9 +115,9 @@ def _laid_out(
         kinds = [kind for _, kind in referee(print_relation(relation))]
         return dict(zip(relation.columns, kinds, strict=True))
 
-    inexact = inexact_inner_aggregate(analysis.relation, types)
-    if inexact is not None:
-        return Analysis(analysis.text, None, inexact), bag_layout(columns, None)
+    reason = obstacle(analysis.relation, types)
+    if reason is not None:
+        return Analysis(analysis.text, None, reason), bag_layout(columns, None)
     return analysis, layout_of(analysis.relation, columns, types)
 
 

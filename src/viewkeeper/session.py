@@ -116,6 +116,8 @@ def work_session(spark: SparkSession, pins: SessionPins | None = None) -> SparkS
             "spark.sql.caseSensitive": str(pins.case_sensitive).lower(),
             "spark.sql.session.timeZone": pins.time_zone,
             "spark.sql.sources.partitionOverwriteMode": "static",
+            # Spark would replace ${…} even inside quoted names.
+            "spark.sql.variable.substitute": "false",
         },
     )
     _use(work, pins.catalog, pins.namespace)

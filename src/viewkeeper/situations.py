@@ -8,10 +8,12 @@ from viewkeeper.algebra.relations import scans
 from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
+from viewkeeper.execute.observing import Observed
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.situation import Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
+from viewkeeper.sql.quoting import parse_path
 
 
 def observe(
@@ -34,9 +36,8 @@ def observe(
     views = tuple(_view_input(library, name, fresh, observed.storages, policy) for name in ordered)
     by_name = {view.name: view for view in views}
     spans = [span for view in views for span in _spans(view, by_name, observed.versions)]
-    _refuse_drift(engine, library, spans)
-    identities = _identities(library)
-    engine.observer.look_into(observed, spans, identities)
+    engine.observer.look_into(observed, spans, _identities(library))
+    _refuse_drift(engine, [library.views[name] for name in ordered], observed, spans)
     return Situation(
         views=views,
         versions=observed.versions,
@@ -128,17 +129,26 @@ def _identities(library: Library) -> dict[str, str | None]:
     }
 
 
-def _refuse_drift(engine: Engine, library: Library, spans: Sequence[Span]) -> None:
+def _refuse_drift(
+    engine: Engine, views: Sequence[KnownView], observed: Observed, spans: Sequence[Span]
+) -> None:
     """A source column that a view uses may have gone, or become another: then the view's query no longer
     means what it meant, and refreshing it would be wrong in silence."""
     moved = {table for table, _, _ in spans}
+    # A table that was recreated counts its schemas anew, so their ids say nothing.
+    followed = moved - {table for table, _, _ in observed.lost}
     schemas: dict[str, Sequence[SourceColumn]] = {}
-    for view in library.views.values():
+    for view in views:
         for table, facts in view.sources.items():
             if table not in moved:
                 continue
+            source = engine.observer.source(table)
+            if table in followed:
+                schema_version = source.schema_version(table, observed.versions[table])
+                if schema_version is not None and schema_version == facts.get("schema"):
+                    continue
             if table not in schemas:
-                schemas[table] = engine.observer.source(table).schema(table)
+                schemas[table] = source.schema(table)
             recorded = [SourceColumn(*column) for column in facts["columns"]]
             drift = compare_schemas(recorded, schemas[table], set(facts["used"]))
             if drift is not None:
@@ -156,10 +166,19 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
     for table in view.analysis.tables:
         if table in known:
             continue
+        found = engine.catalog.facts(parse_path(table))
+        if found is not None and found.is_view:
+            raise SourceError(
+                f"{table} is a view of the catalog, whose changes cannot be told",
+                code="VK-SOURCE-KIND",
+                hint="Read its tables instead, or make it a materialized view.",
+            )
         source = engine.observer.source(table)
+        source.current()  # refuses what is no table of this kind
         columns = source.schema(table)
         facts[table] = {
             "identity": source.identity(table),
+            "schema": source.schema_version(table, source.current()[table]),
             "columns": [[column.name, column.type, column.id] for column in columns],
             "used": sorted(_used_columns(view, table, [column.name for column in columns])),
         }

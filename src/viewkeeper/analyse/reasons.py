@@ -30,6 +30,7 @@ class ReasonCode(Enum):
     RECURSIVE_CTE = "RECURSIVE_CTE"
     USER_FUNCTION = "USER_FUNCTION"
     MAP_COLUMN = "MAP_COLUMN"
+    INEXACT_INNER_AGGREGATE = "INEXACT_INNER_AGGREGATE"
     STAR_ARGUMENT = "STAR_ARGUMENT"
     STRUCT_STAR = "STRUCT_STAR"
     NOT_PARSED = "NOT_PARSED"
@@ -44,6 +45,10 @@ class ReasonCode(Enum):
 
 
 _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
+    ReasonCode.INEXACT_INNER_AGGREGATE: (
+        "{0} of {1} values inside the query cannot be computed again bit by bit",
+        "a decimal can, and so can a view of its own that the query then reads",
+    ),
     ReasonCode.OUTER_JOIN: (
         "the {0} join is not kept incrementally yet",
         "an inner join is, where it means the same",

@@ -1,23 +1,37 @@
-"""Inner aggregates that cannot be computed again bit by bit.
-
-A delta takes away old rows by computing them again. A floating-point SUM or AVG over the same rows in another
-order differs in the last bits, and the row to take away would not be found. At the top of a view that does
-no harm: groups are replaced by their key.
-"""
+"""What stands in the way of keeping a query by deltas although each of its operators has a rule."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from viewkeeper.algebra.aggregates import is_reproducible
-from viewkeeper.algebra.relations import Aggregate, Filter, Project, Relation, children
+from viewkeeper.algebra.relations import Aggregate, Filter, Project, Relation, children, scans
 from viewkeeper.algebra.scalars import Named
 from viewkeeper.analyse.analysis import Reason
+from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.plan.layout import Types
 
 
-def inexact_inner_aggregate(relation: Relation, types: Types) -> Reason | None:
-    """The reason why the query must be recomputed, if one of its inner aggregates is inexact."""
+def obstacle(relation: Relation, types: Types) -> Reason | None:
+    """The first reason why the query must be recomputed, if there is one."""
+    return _uncomparable_source_column(relation, types) or _inexact_inner_aggregate(relation, types)
+
+
+def _uncomparable_source_column(relation: Relation, types: Types) -> Reason | None:
+    """Rows of a delta cancel out by grouping, and Spark groups neither maps nor variants."""
+    for scan in scans(relation):
+        if not scan.fields:
+            continue
+        for name, kind in types(scan).items():
+            if "map<" in kind or "variant" in kind:
+                return ReasonCode.MAP_COLUMN.reason(name, kind)
+    return None
+
+
+def _inexact_inner_aggregate(relation: Relation, types: Types) -> Reason | None:
+    """A delta takes away old rows by computing them again. A floating-point SUM or AVG over the same rows in
+    another order differs in the last bits, and the row to take away would not be found. At the top of a
+    view that does no harm: groups are replaced by their key."""
     for aggregate in _inner(relation):
         for call in aggregate.calls:
             if call.argument is None or call.function not in ("sum", "avg"):
@@ -25,10 +39,7 @@ def inexact_inner_aggregate(relation: Relation, types: Types) -> Reason | None:
             asked = Project(aggregate.child, (Named("_vk_argument", call.argument),))
             kind = types(asked)["_vk_argument"]
             if not is_reproducible(call, kind):
-                return Reason(
-                    "INEXACT_INNER_AGGREGATE",
-                    f"{call.function} of {kind} values inside the query cannot be computed again bit by bit",
-                )
+                return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, kind)
     return None
 
 

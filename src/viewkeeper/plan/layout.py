@@ -66,12 +66,30 @@ def bag_layout(columns: Sequence[tuple[str, str]], rows: Relation | None) -> Lay
     names = tuple(name for name, _ in columns)
     return Layout(
         fields=tuple(Field(name, name) for name in names),
-        types=tuple(kind for _, kind in columns),
+        types=tuple(stored_type(kind) for _, kind in columns),
         rows=rows,
         groups=None,
-        present=keep(names),
+        present=tuple(_as_declared(item, kind) for item, (_, kind) in zip(keep(names), columns, strict=True)),
         visible=None,
     )
+
+
+def stored_type(kind: str) -> str:
+    """The type that Iceberg has for a column of this type.
+
+    >>> [stored_type(kind) for kind in ("smallint", "varchar(10)", "bigint")]
+    ['int', 'string', 'bigint']
+    """
+    if kind in ("tinyint", "smallint"):
+        return "int"
+    return "string" if kind.startswith(("char(", "varchar(")) else kind
+
+
+def _as_declared(item: Named, kind: str) -> Named:
+    """The user's column with the type that the query gives it, where the stored one is wider."""
+    if stored_type(kind) == kind or kind.startswith(("char(", "varchar(")):
+        return item
+    return Named(item.name, compose("CAST(", item.scalar, f" AS {kind})"))
 
 
 def layout_of(relation: Relation, columns: Sequence[tuple[str, str]], types: Types) -> Layout:
@@ -79,7 +97,7 @@ def layout_of(relation: Relation, columns: Sequence[tuple[str, str]], types: Typ
     core, values, visible = _peel(relation)
     if not isinstance(core, Aggregate):
         return bag_layout(columns, relation)
-    return _groups_layout(core, values, visible, types)
+    return _groups_layout(core, values, visible, dict(columns), types)
 
 
 def _peel(relation: Relation) -> tuple[Relation, Mapping[str, Scalar], Scalar | None]:
@@ -100,7 +118,11 @@ def _peel(relation: Relation) -> tuple[Relation, Mapping[str, Scalar], Scalar | 
 
 
 def _groups_layout(
-    core: Aggregate, values: Mapping[str, Scalar], visible: Scalar | None, types: Types
+    core: Aggregate,
+    values: Mapping[str, Scalar],
+    visible: Scalar | None,
+    declared: Mapping[str, str],
+    types: Types,
 ) -> Layout:
     arguments = {call.argument for call in core.calls if call.argument is not None}
     named = {argument: f"_vk_argument_{at}" for at, argument in enumerate(arguments)}
@@ -109,7 +131,7 @@ def _groups_layout(
     kept, call_values = keep_for(core.calls, lambda argument: argument_types[named[argument]])
 
     rows = Groups(core.child, core.keys, kept, ()).rows
-    row_types = types(rows)
+    row_types = {name: stored_type(kind) for name, kind in types(rows).items()}
     groups = Groups(core.child, core.keys, kept, tuple(row_types.items()))
     present = tuple(Named(name, scalar.substitute(call_values)) for name, scalar in values.items())
     return Layout(
@@ -117,7 +139,7 @@ def _groups_layout(
         types=tuple(row_types[name] for name in rows.columns),
         rows=rows,
         groups=groups,
-        present=present,
+        present=tuple(_as_declared(item, declared[item.name]) for item in present),
         visible=None if visible is None else visible.substitute(call_values),
     )
 

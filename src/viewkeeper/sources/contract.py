@@ -97,6 +97,10 @@ class Source(Protocol):
     def schema(self, table: str) -> Sequence[SourceColumn]:
         """As :meth:`columns`, with ids where the source has any; see ``sources/drift.py``."""
 
+    def schema_version(self, table: str, version: str | None) -> str | None:
+        """Something that changes whenever the schema does, cheap beside :meth:`change`; ``version`` is the
+        current one. ``None``: cannot be told, compare the schemas themselves."""
+
     def identity(self, table: str) -> str | None:
         """What tells this table from a later one of the same name; kept by the caller and handed back to
         :meth:`change`. ``None`` where the source cannot tell."""

@@ -100,6 +100,11 @@ class IcebergSource:
         ids = {} if identity is None else identity.field_ids
         return tuple(SourceColumn(column.name, column.type, ids.get(column.name)) for column in columns)
 
+    def schema_version(self, table: str, version: str | None) -> str | None:
+        """The id of the schema that the newest snapshot was written with; ``version`` is that snapshot."""
+        self._check(table)
+        return None if version is None else self._history(version).schema_id
+
     def identity(self, table: str) -> str | None:
         """The table's UUID; ``None`` where it cannot be read."""
         self._check(table)

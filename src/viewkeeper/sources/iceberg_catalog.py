@@ -46,8 +46,14 @@ def _properties(spark: SparkSession, table: tuple[str, ...]) -> dict[str, str]:
 
 
 def read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
-    """All snapshots that the table still has; one Spark job."""
-    query = f"SELECT snapshot_id, parent_id, operation, summary FROM {quote_path((*table, 'snapshots'))}"
+    """All snapshots that the table still has, and the schema it has now; one Spark job."""
+    query = (
+        "SELECT snapshot_id, parent_id, operation, summary, CAST(NULL AS TIMESTAMP) AS logged_at, "
+        f"CAST(NULL AS INT) AS schema_id FROM {quote_path((*table, 'snapshots'))} "
+        "UNION ALL SELECT CAST(NULL AS BIGINT), CAST(NULL AS BIGINT), CAST(NULL AS STRING), "
+        "CAST(NULL AS MAP<STRING, STRING>), timestamp, latest_schema_id "
+        f"FROM {quote_path((*table, 'metadata_log_entries'))}"
+    )
     try:
         rows = spark.sql(query).collect()
     except PySparkException as error:
@@ -60,8 +66,15 @@ def read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
             dict(row["summary"] or {}),
         )
         for row in rows
+        if row["snapshot_id"] is not None
     )
-    return History(show_path(table), {snapshot.id: snapshot for snapshot in found})
+    logged = [row for row in rows if row["schema_id"] is not None]
+    newest = max(logged, key=lambda row: row["logged_at"], default=None)
+    return History(
+        show_path(table),
+        {snapshot.id: snapshot for snapshot in found},
+        None if newest is None else str(newest["schema_id"]),
+    )
 
 
 def _not_iceberg(table: str) -> SourceError:

@@ -77,10 +77,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All snapshots that a table still has."""
+    """All snapshots that a table still has, and the id of the schema of the newest."""
 
     table: str
     snapshots: Mapping[str, Snapshot]
+    schema_id: str | None = None
 
     def __getitem__(self, version: str) -> Snapshot:
         if version not in self.snapshots:
