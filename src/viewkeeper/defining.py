@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.relations import Project, Relation
 from viewkeeper.algebra.scalars import Named, column
-from viewkeeper.analyse.analysis import Analysis, TableInfo
+from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole, TableInfo
 from viewkeeper.analyse.holes import holes
+from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.reading import Referee, analyse
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.errors import DefinitionError
@@ -77,7 +78,7 @@ def define(
     analysis, layout = _laid_out(referee, analysis, columns)
     name = show_path(definition.name)
     view = KnownView(name, uuid.uuid4().hex, definition, analysis, layout, {})
-    view = replace(view, sources=source_facts(engine, view, library.views))
+    view = _with_columns_listed(replace(view, sources=source_facts(engine, view, library.views)))
     library.with_views(view).graph.order()  # raises when it closes a circle
     return view
 
@@ -119,6 +120,26 @@ def _laid_out(
     if reason is not None:
         return Analysis(analysis.text, None, reason), bag_layout(columns, None)
     return analysis, layout_of(analysis.relation, columns, types)
+
+
+def _with_columns_listed(view: KnownView) -> KnownView:
+    """``*`` and NATURAL JOIN mean the columns that the tables have today, whatever is added later."""
+    words = {token.text.casefold() for token in tokenize(view.definition.query).tokens}
+    if not words & {"*", "natural"}:
+        return view
+    listed: dict[str, str] = {}
+    for table, facts in view.sources.items():
+        wanted = words | {name.casefold() for name in facts["used"]}
+        columns = [name for name, _, _ in facts["columns"] if name.casefold() in wanted]
+        listed[table] = ", ".join(quote(name) for name in columns) or "1"
+    parts: list[str | TableHole] = []
+    for part in view.analysis.text.parts:
+        if isinstance(part, TableHole) and part.table in listed:
+            alias = f" AS {part.alias}" if part.alias else ""
+            parts += [f"(SELECT {listed[part.table]} FROM ", TableHole(part.table, None), f"){alias}"]
+        else:
+            parts.append(part)
+    return replace(view, analysis=replace(view.analysis, text=QueryText(tuple(parts))))
 
 
 def _named(definition: ViewDefinition, schema: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -215,7 +215,12 @@ class _Planner:
         parent = self._inputs.get(table)
         if parent is None:
             version = self._situation.versions[table]
-            return table if version is None else f"{table} VERSION AS OF {version}"
+            # Never written when we looked: it may have been since.
+            return (
+                f"(SELECT * FROM {table} WHERE false)"
+                if version is None
+                else f"{table} VERSION AS OF {version}"
+            )
         every_column = tuple(Field(name, name) for name in parent.layout.columns)
         return f"(\n{print_relation(leaves.new(Scan(table, every_column)))}\n)"
 
