@@ -153,7 +153,7 @@ def _refuse_drift(
             drift = compare_schemas(recorded, schemas[table], set(facts["used"]))
             if drift is not None:
                 raise SourceError(
-                    f"view {view.name} can no longer be refreshed: {drift}",
+                    f"view {view.name} can no longer be refreshed: {drift.message}",
                     code="VK-SOURCE-CHANGED",
                     hint="Replace the view with CREATE OR REPLACE MATERIALIZED VIEW.",
                 )
@@ -174,15 +174,31 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
                 hint="Read its tables instead, or make it a materialized view.",
             )
         source = engine.observer.source(table)
-        source.current()  # refuses what is no table of this kind
+        version = source.current()[table]  # refuses what is no table of this kind
         columns = source.schema(table)
+        used = _used_columns(view, table, [column.name for column in columns])
+        _refuse_unwritten(engine, view, table, source.rows(table, version), used)
         facts[table] = {
             "identity": source.identity(table),
-            "schema": source.schema_version(table, source.current()[table]),
+            "schema": source.schema_version(table, version),
             "columns": [[column.name, column.type, column.id] for column in columns],
-            "used": sorted(_used_columns(view, table, [column.name for column in columns])),
+            "used": sorted(used),
         }
     return facts
+
+
+def _refuse_unwritten(engine: Engine, view: KnownView, table: str, rows: str, used: set[str]) -> None:
+    """A column that was added since the last commit is in the table, but in no version of it."""
+    there = engine.catalog.schema(f"SELECT * FROM {rows}", view.definition.session)
+    lacking = {name.casefold(): name for name in used}
+    for name, _ in there:
+        lacking.pop(name.casefold(), None)
+    if lacking:
+        raise SourceError(
+            f"column {min(lacking.values())} was added to {table}, but nothing was written since",
+            code="VK-SOURCE-UNWRITTEN",
+            hint="Write to the table first: its versions do not have the column yet.",
+        )
 
 
 def _used_columns(view: KnownView, table: str, columns: Sequence[str]) -> set[str]:

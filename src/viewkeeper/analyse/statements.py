@@ -151,10 +151,19 @@ class _Cursor:
         return self.text.tokens[self.index - 1].text
 
     def string(self, expected: str) -> str:
-        if self.done() or self.text.tokens[self.index].token_type != TokenType.STRING:
+        if not self.at_string():
             raise self.error(expected)
+        pieces = [self.text.tokens[self.index].text]
         self.index += 1
-        return self.text.tokens[self.index - 1].text
+        # To Spark 'it''s' is one string; here it comes as two that touch.
+        tokens = self.text.tokens
+        while self.at_string() and tokens[self.index].start == tokens[self.index - 1].end + 1:
+            pieces.append(tokens[self.index].text)
+            self.index += 1
+        return "'".join(pieces)
+
+    def at_string(self) -> bool:
+        return not self.done() and self.text.tokens[self.index].token_type == TokenType.STRING
 
     def list(self, read: Callable[[_Cursor], T]) -> tuple[T, ...]:
         """``( item, … )``."""
@@ -234,11 +243,12 @@ def _expression(cursor: _Cursor) -> str:
 
 
 def _property(cursor: _Cursor) -> tuple[str, str]:
-    is_string = not cursor.done() and cursor.text.tokens[cursor.index].token_type == TokenType.STRING
-    key = cursor.string("a property") if is_string else ".".join(cursor.name())
+    key = cursor.string("a property") if cursor.at_string() else ".".join(cursor.name())
     cursor.take("=")
     if cursor.done() or cursor.ahead(",") or cursor.ahead(")"):
         raise cursor.error("a value")
+    if cursor.at_string():
+        return key, cursor.string("a value")
     cursor.index += 1
     return key, cursor.text.tokens[cursor.index - 1].text
 
