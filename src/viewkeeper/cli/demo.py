@@ -47,6 +47,8 @@ def _tell_story(
         with tell.step(f"Creating the view {name}"):
             warehouse.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
 
+    before = warehouse.history(limit=1)[0].id
+
     def refresh(policy: str | None = None) -> tuple[Epoch, float]:
         start = time.monotonic()
         with tell.progress(receive):
@@ -81,7 +83,7 @@ def _tell_story(
         "verified": exact,
     }
     tell.output.answer(document, *([] if exact else ["A view differs from its query: please report it."]))
-    tell.output.say(_NEXT.format(folder=folder))
+    tell.output.say(_NEXT.format(folder=folder, before=before))
     return 0 if exact else 1
 
 
@@ -94,7 +96,7 @@ What to try next, in Python:
   wh.sql("DELETE FROM pos WHERE storeID = 3")
   print(wh.plan())
   print(wh.refresh().views)
-  wh.at(1).sql("SELECT * FROM sR_sales").show()      # as it was before all this
+  wh.at({before}).sql("SELECT * FROM sR_sales").show()      # as it was before all this
   print(wh.explain("SiC_sales"))                     # the SQL that keeps it
 
 Or begin a project of your own: viewkeeper init my-project"""

@@ -100,15 +100,12 @@ def summary_line(epoch: Epoch) -> str:
 
 def _table(*columns: str) -> Table:
     """A plain table; a name that ends in ``>`` heads a column of numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name in columns:
         numeric = name.endswith(">")
-        text_kept_whole = numeric or name in ("view", "strategy", "verdict", "state")
+        # On a narrow terminal words may be broken; a number that lost its last digit would be a lie.
         table.add_column(
-            name.removesuffix(">"),
-            justify="right" if numeric else "left",
-            no_wrap=text_kept_whole,
-            overflow="fold",
+            name.removesuffix(">"), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"
         )
     return table
 

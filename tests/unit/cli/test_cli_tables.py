@@ -16,9 +16,9 @@ STILL = ViewRefresh("lake.default.b", "unchanged", None, "no source changed", 0,
 REDONE = ViewRefresh("lake.default.`[c]`", "full", "overwrite", "VK-X: [why]", 5, 5, 0, 0, 2.0, 1.0)
 
 
-def lines(renderable: RenderableType) -> list[str]:
+def lines(renderable: RenderableType, width: int = 200) -> list[str]:
     file = io.StringIO()
-    Console(file=file, width=200).print(renderable)
+    Console(file=file, width=width).print(renderable)
     return [line.rstrip() for line in file.getvalue().splitlines() if line.strip()]
 
 
@@ -41,6 +41,12 @@ def test_the_refresh_table_has_all_the_columns() -> None:
     assert first.split() == ["a", "incremental", "1,200", "10", "20", "30", "1.23", "0.50"]
     assert second.split() == ["b", "unchanged", "no", "source", "changed"]
     assert third.endswith("VK-X: [why]") and third.lstrip().startswith("`[c]`")
+
+
+def test_on_a_narrow_terminal_no_number_loses_a_digit() -> None:
+    view = ViewRefresh("lake.default.SID_sales", "incremental", None, None, 11347, 5000, 0, 6347, 15.58, 6.07)
+    shown = " ".join(lines(refresh_table([view]), width=70))
+    assert all(number in shown for number in ("11,347", "5,000", "6,347", "15.58", "6.07"))
 
 
 def test_names_are_shortened_only_where_that_is_clear() -> None:
