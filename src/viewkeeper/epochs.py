@@ -139,7 +139,7 @@ class EpochRunner:
             written = [step.storage for step in installs if executor.outcomes[step.view].statements]
             heads = self._engine.heads(written, epoch)
             self._require_all(written, heads)
-            self._require_own_base(installs, heads)
+            self._require_own_base(lease, installs, heads)
             new = self._new_epoch(epoch, branch, work, executor.outcomes, heads)
             record = self._ledger.publish(lease, new)
         record.seconds[Phase.PUBLISH.value] = work.seconds[Phase.PUBLISH.value]
@@ -154,14 +154,14 @@ class EpochRunner:
                 hint="Did somebody drop the branch? Refresh again.",
             )
 
-    @staticmethod
-    def _require_own_base(installs: Sequence[Install], heads: Mapping[str, Head]) -> None:
+    def _require_own_base(self, lease: Lease, installs: Sequence[Install], heads: Mapping[str, Head]) -> None:
         """A change was computed against the recorded snapshot, but the branch begins where main stood when
         it was first written to: somebody may have written in between."""
         for step in installs:
             head = heads.get(step.storage)
             if head is None or step.installer is Installer.OVERWRITE or head.base == step.snapshot:
                 continue
+            self._ledger.renew(lease)  # or was it another refresher, who took our lease over?
             raise foreign_write(step.view, step.storage)
 
     @staticmethod

@@ -13,7 +13,7 @@ from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.situation import Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
-from viewkeeper.sql.quoting import parse_path
+from viewkeeper.sql.quoting import parse_path, quote_path
 
 
 def observe(
@@ -177,7 +177,8 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
         version = source.current()[table]  # refuses what is no table of this kind
         columns = source.schema(table)
         used = _used_columns(view, table, [column.name for column in columns])
-        _refuse_unwritten(engine, view, table, source.rows(table, version), used)
+        if version is not None:
+            _refuse_unwritten(engine, view, table, version, used)
         facts[table] = {
             "identity": source.identity(table),
             "schema": source.schema_version(table, version),
@@ -187,9 +188,10 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
     return facts
 
 
-def _refuse_unwritten(engine: Engine, view: KnownView, table: str, rows: str, used: set[str]) -> None:
+def _refuse_unwritten(engine: Engine, view: KnownView, table: str, version: str, used: set[str]) -> None:
     """A column that was added since the last commit is in the table, but in no version of it."""
-    there = engine.catalog.schema(f"SELECT * FROM {rows}", view.definition.session)
+    at_version = f"SELECT * FROM {quote_path(parse_path(table))} VERSION AS OF {version}"
+    there = engine.catalog.schema(at_version, view.definition.session)
     lacking = {name.casefold(): name for name in used}
     for name, _ in there:
         lacking.pop(name.casefold(), None)
