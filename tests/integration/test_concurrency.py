@@ -218,25 +218,27 @@ def test_ctrl_c_cancels_releases_and_publishes_nothing(
     warehouse.spark.sql("CREATE TABLE sales (qty BIGINT) USING iceberg")
     warehouse.spark.sql("INSERT INTO sales SELECT id FROM range(3000)")  # 3000⁴ pairs: it would run for days
     before = world(warehouse)
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "VIEWKEEPER_DRIVER_MEMORY": "900m"},
-    )
-    try:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "installing\n"
-        with ledger_of(tmp_path) as ledger:
+    environment = {**os.environ, "VIEWKEEPER_DRIVER_MEMORY": "900m"}
+    with (
+        ledger_of(tmp_path) as ledger,
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ) as child,
+    ):
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "installing\n"
             assert ledger.holder() is not None
             child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=120)
+            out, err = child.communicate(timeout=60)
             assert out == "interrupted 0\n", err
             assert ledger.holder() is None
-    finally:
-        child.kill()
-        child.wait()
+        finally:
+            child.kill()
     assert world(warehouse) == before
 
 

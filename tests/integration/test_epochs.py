@@ -128,7 +128,7 @@ def test_clauses_are_carried_through(sales: Warehouse) -> None:
     sales.sql(
         CREATE + "v (shop COMMENT 'where', total) COMMENT 'sales, it''s said' "
         "PARTITIONED BY (bucket(4, shop)) CLUSTER BY (total) "
-        "TBLPROPERTIES ('owner' = 'o''brien', 'team' = 'retail') "
+        "TBLPROPERTIES ('keeper' = 'o''brien', 'team' = 'retail') "
         "REFRESH POLICY incremental "
         "AS SELECT store, sum(qty) FROM sales GROUP BY store"
     )
@@ -136,12 +136,12 @@ def test_clauses_are_carried_through(sales: Warehouse) -> None:
         row["col_name"]: row for row in sales.spark.sql("DESCRIBE TABLE EXTENDED lake.default.v").collect()
     }
     assert described["shop"]["comment"] == "where"
-    assert described["Comment"]["data_type"].startswith("sales, it")
+    assert described["Comment"]["data_type"] == "sales, it's said"
     properties = {
         row["key"]: row["value"] for row in sales.spark.sql("SHOW TBLPROPERTIES lake.default.v").collect()
     }
     assert properties["team"] == "retail"
-    assert properties["owner"].startswith("o")
+    assert properties["keeper"] == "o'brien"
     storage = sales._ledger.states()["lake.default.v"].storage
     created = sales.spark.sql(f"SHOW CREATE TABLE {storage}").collect()[0][0]
     assert "bucket(4, shop)" in created

@@ -236,3 +236,19 @@ def test_repair_of_a_derived_view_uses_the_recorded_versions(sales: Warehouse) -
     assert strategies(epoch)["grand"] == "incremental"
     assert sales.sql("SELECT total FROM grand").collect()[0][0] == 116
     assert_exact(sales)
+
+
+def test_a_column_that_no_snapshot_has_yet(sales: Warehouse) -> None:
+    """Added, but nothing was written since: the versions that there are lack it."""
+    sales.spark.sql("ALTER TABLE sales ADD COLUMN note STRING")
+    error = assert_refused(
+        sales, "VK-SOURCE-UNWRITTEN", lambda: sales.sql(CREATE + "notes AS SELECT store, note FROM sales")
+    )
+    assert "note" in error.message
+    sales.sql(CREATE + "stores AS SELECT store FROM sales")
+    sales.spark.sql("INSERT INTO sales VALUES (3, 'nib', 1, 'new')")
+    sales.sql(CREATE + "notes AS SELECT store, note FROM sales")
+    sales.spark.sql("DELETE FROM sales WHERE item = 'ink'")
+    assert set(strategies(sales.refresh(policy="incremental")).values()) == {"incremental"}
+    assert sales.sql("SELECT count(*), count(note) FROM notes").collect()[0] == (4, 1)
+    assert_exact(sales)
