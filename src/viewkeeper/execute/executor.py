@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -113,8 +113,9 @@ class Executor:
             # The first failure, or Ctrl-C: stop the rest at once, nothing of it will be published.
             pool.shutdown(wait=False, cancel_futures=True)
             self._sessions.interrupt()
-            while wait(pending, timeout=0.5).not_done:
+            while not all(future.done() for future in pending):
                 # What was between two jobs when we interrupted has begun another one since.
+                time.sleep(0.2)
                 self._sessions.interrupt()
             raise
 
