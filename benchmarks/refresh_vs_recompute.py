@@ -1,7 +1,8 @@
 """A refresh against a full recompute, both measured from source delta to publish, in one warm session.
 
-Per pattern and view, each round: change about 1 % of the orders with their lineitems, time ``wh.refresh(view)``,
-then ``wh.refresh(view, policy="full")``. Two rounds warm up, the median of the others counts. Then ``verify``.
+Per pattern and view, each round: change about 1 % of the orders with their lineitems, time
+``wh.refresh(view)``, then ``wh.refresh(view, policy="full")``. Two rounds warm up, the median of the others
+counts. Then ``verify``.
 
     python benchmarks/refresh_vs_recompute.py --scale 1 --patterns append recent spread
 """
@@ -68,11 +69,11 @@ def measure(folder: Path, data: Path, pattern: str, rounds: int, views: list[str
                 )
     exact = {check.view.rsplit(".", 1)[-1]: check.ok for check in wh.verify()}
     wh.close()
-    return [_row(pattern, name, timings[name], exact[name]) for name in views]
+    return [_row(pattern, name, timings[name], exact=exact[name]) for name in views]
 
 
 def _row(
-    pattern: str, view: str, timings: dict[str, list[tuple[float, dict[str, float], str]]], exact: bool
+    pattern: str, view: str, timings: dict[str, list[tuple[float, dict[str, float], str]]], *, exact: bool
 ) -> dict[str, object]:
     refreshes, fulls = timings["refresh"][WARM_UP:], timings["full"][WARM_UP:]
     refresh = statistics.median(seconds for seconds, _, _ in refreshes)

@@ -7,8 +7,9 @@ about |orders| / |customer| orders. A join without an equality multiplies by the
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from viewkeeper.algebra.relations import Join, Relation, Scan, UnionAll, children
+from viewkeeper.algebra.relations import Aggregate, Distinct, Join, Relation, Scan, UnionAll, children
 from viewkeeper.algebra.rules.leaves import Leaves
 from viewkeeper.algebra.scalars import Column, Scalar
 
@@ -33,8 +34,32 @@ def delta_size(relation: Relation, leaves: Leaves) -> int | None:
     """Rows of a relation's delta, as if every changed row of a leaf came through once."""
     if isinstance(relation, Scan):
         return leaves.delta_size(relation)
-    sizes = [delta_size(child, leaves) for child in children(relation)]
-    return None if None in sizes else sum(each for each in sizes if each is not None)
+    return _sum(delta_size(child, leaves) for child in children(relation))
+
+
+def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
+    """The rows that the operands of a delta's expression read: what Lee et al. (2001) call its work."""
+    if delta_size(relation, leaves) == 0:
+        return 0
+    if isinstance(relation, Scan):
+        return leaves.delta_size(relation)
+    inner = [work_of_delta(child, leaves) for child in children(relation)]
+    sizes = [size(child, leaves) for child in children(relation)]
+    match relation:
+        case Join():
+            terms = [delta_size(child, leaves) != 0 for child in relation.inputs]
+            # One term per changed input, which reads all the others.
+            others = [_sum([*sizes[:at], *sizes[at + 1 :]]) for at, term in enumerate(terms) if term]
+            return _sum([*inner, *others])
+        case Aggregate() | Distinct():
+            return _sum([*inner, *sizes, *sizes])  # the affected keys, looked up before and after
+        case _:
+            return _sum(inner)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)
 
 
 def fan_out(relation: Join, at: int, joined: list[int], leaves: Leaves) -> float | None:

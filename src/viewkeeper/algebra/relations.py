@@ -86,6 +86,17 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
+class Nothing:
+    """∅ with columns of these types: what a table that was never written holds."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _require(len(self.columns) == len(self.types), "every column has a type")
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """σ: the rows for which the predicate is true."""
 
@@ -245,14 +256,25 @@ class Expand:
 
 
 Relation: TypeAlias = (
-    Scan | TableAt | Staged | Filter | Project | Join | SemiJoin | UnionAll | Distinct | Aggregate | Expand
+    Scan
+    | TableAt
+    | Staged
+    | Nothing
+    | Filter
+    | Project
+    | Join
+    | SemiJoin
+    | UnionAll
+    | Distinct
+    | Aggregate
+    | Expand
 )
 
 
 def children(relation: Relation) -> tuple[Relation, ...]:
     """The inputs of a relation, left to right."""
     match relation:
-        case Scan() | TableAt() | Staged():
+        case Scan() | TableAt() | Staged() | Nothing():
             return ()
         case Join() | UnionAll():
             return relation.inputs

@@ -63,7 +63,7 @@ class Engine:
         """For one epoch."""
         pins = {name: view.definition.session for name, view in views.items()}
         changed_rows = {
-            view.view: view.work.incremental for view in plan.views if view.strategy is Strategy.INCREMENTAL
+            view.view: view.work.changed for view in plan.views if view.strategy is Strategy.INCREMENTAL
         }
         return Executor(self.sessions, pins, self.pins, changed_rows, emit)
 

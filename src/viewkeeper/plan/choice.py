@@ -41,8 +41,10 @@ def choose(view: str, policy: str, obstacle: str | None, work: Work, parents_ful
     if policy == "auto":
         if parents_full:
             return Choice(Strategy.FULL, f"{', '.join(parents_full)} was recomputed")
-        if work.full is not None and work.incremental is not None and work.full > 0:
-            share = work.incremental / work.full
+        # Only what the sources' metadata vouches for: how much of a parent's change reaches its readers is
+        # not known yet, and most aggregates let little through.
+        if work.full is not None and work.known is not None and work.full > 0:
+            share = work.known / work.full
             if share > FULL_ABOVE:
                 return Choice(Strategy.FULL, f"{share:.0%} of the rows it reads changed")
     return Choice(Strategy.INCREMENTAL, None)

@@ -19,6 +19,7 @@ CODEC = Codec(
         relations.Scan,
         relations.TableAt,
         relations.Staged,
+        relations.Nothing,
         relations.Filter,
         relations.Project,
         relations.Join,

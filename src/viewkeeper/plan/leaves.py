@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.estimates import SMALL_ROWS
-from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Scan, Staged, TableAt
-from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep, words
+from viewkeeper.algebra.relations import Field, Filter, Nothing, Project, Relation, Scan, Staged, TableAt
+from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
 from viewkeeper.plan.situation import Situation, ViewInput
 from viewkeeper.plan.steps import Extract, Share, Step, Strategy
 
@@ -128,8 +128,12 @@ class ViewLeaves:
 
     def _source_at(self, scan: Scan, version: str | None) -> Relation:
         if version is None:
-            # Never written: the table as it is now, without its rows.
-            return Filter(TableAt(scan.table, None, scan.fields), words("false"))
+            # Never written. Not "the table as it is now, without its rows": Spark 4.1 cannot analyse a query
+            # over a staged result and a table that both read without a version, in another session each.
+            types = self._situation.unwritten[scan.table]
+            by_name = {name.casefold(): kind for name, kind in types.items()}
+            kinds = tuple(by_name[field.stored.casefold()] for field in scan.fields)
+            return Nothing(scan.columns, kinds)
         return TableAt(scan.table, version, scan.fields)
 
     @staticmethod

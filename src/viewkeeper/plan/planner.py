@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
-from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Scan, Staged, scans
+from viewkeeper.algebra.estimates import work_of_delta
+from viewkeeper.algebra.relations import Field, Filter, Nothing, Project, Relation, Scan, Staged, scans
 from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.delta import delta, insert_only
 from viewkeeper.algebra.rules.leaves import new
@@ -42,6 +43,7 @@ from viewkeeper.plan.steps import (
     Work,
 )
 from viewkeeper.sql.printer import print_relation
+from viewkeeper.sql.quoting import ident
 
 
 def plan_epoch(situation: Situation) -> EpochPlan:
@@ -53,7 +55,7 @@ def unfilled(situation: Situation) -> EpochPlan:
     """The plan of an epoch that only defines views: neither they nor what they read are computed."""
     return EpochPlan(
         tuple(
-            ViewPlan(view.name, Strategy.UNCHANGED, None, "WITH NO DATA", Work(None, None), (), ())
+            ViewPlan(view.name, Strategy.UNCHANGED, None, "WITH NO DATA", Work(), (), ())
             for view in situation.views
         ),
         (),
@@ -157,23 +159,32 @@ class _Planner:
         )
 
     def _work(self, view: ViewInput, changed: Iterable[str]) -> Work:
-        """Rows read: by deltas those of the deltas, by recomputing those of the tables."""
+        """Rows read: by deltas those of the expression's operands, by recomputing those of the tables."""
         full = 0
         for table in view.analysis.tables:
             parent = self._inputs.get(table)
             rows = self._situation.rows.get(table) if parent is None else parent.rows
             if rows is None:
-                return Work(None, None)
+                return Work()
             full += rows
         if view.needs_full is not None:
-            return Work(None, full)
-        return Work(sum(self._delta_estimate(view, table) for table in changed), full)
+            return Work(full=full)
+        moved = list(changed)
+        known = sum(self._known_delta(view, table) for table in moved)
+        changed_rows = sum(self._delta_estimate(view, table) for table in moved)
+        relation = view.analysis.relation
+        groups = view.layout.groups
+        below = relation if groups is None else groups.child  # touched groups come from the storage
+        read = None if below is None else work_of_delta(below, self._leaves(view))
+        return Work(changed_rows, known, read, full)
+
+    def _known_delta(self, view: ViewInput, table: str) -> int:
+        change = self._situation.changes.get(self._span(view, table)) if table in view.vector else None
+        return 0 if change is None else change.inserted + change.deleted
 
     def _delta_estimate(self, view: ViewInput, table: str) -> int:
-        change = self._situation.changes.get(self._span(view, table)) if table in view.vector else None
-        known = 0 if change is None else change.inserted + change.deleted
         outcome = self._outcomes.get(table)
-        return known + (0 if outcome is None else outcome.delta_estimate)
+        return self._known_delta(view, table) + (0 if outcome is None else outcome.delta_estimate)
 
     # Recomputing.
 
@@ -207,7 +218,12 @@ class _Planner:
         leaves = self._leaves(view)
         if view.layout.groups is None or view.layout.rows is None:
             relations = {table: self._relation_text(view, leaves, table) for table in view.analysis.tables}
-            return view.analysis.text.fill(relations)
+            text = view.analysis.text.fill(relations)
+            if not view.definition.columns:
+                return text
+            # The query's own names are not the view's; who reads the staged rows knows only those.
+            names = ", ".join(ident(name) for name in view.layout.columns)
+            return f"SELECT * FROM (\n{text}\n) AS _vk_t({names})"
         return _as_stored(view, new(view.layout.rows, leaves))
 
     def _relation_text(self, view: ViewInput, leaves: ViewLeaves, table: str) -> str:
@@ -215,12 +231,11 @@ class _Planner:
         parent = self._inputs.get(table)
         if parent is None:
             version = self._situation.versions[table]
-            # Never written when we looked: it may have been since.
-            return (
-                f"(SELECT * FROM {table} WHERE false)"
-                if version is None
-                else f"{table} VERSION AS OF {version}"
-            )
+            if version is None:
+                columns = self._situation.unwritten[table]
+                nothing = Nothing(tuple(columns), tuple(columns.values()))
+                return f"(\n{print_relation(nothing)}\n)"
+            return f"{table} VERSION AS OF {version}"
         every_column = tuple(Field(name, name) for name in parent.layout.columns)
         return f"(\n{print_relation(leaves.new(Scan(table, every_column)))}\n)"
 
@@ -229,7 +244,7 @@ class _Planner:
     def _maintain(self, view: ViewInput, work: Work) -> Installer | None:
         relation = view.analysis.relation
         assert relation is not None
-        leaves = self._leaves(view, work.incremental)
+        leaves = self._leaves(view, work.changed)
         self._extract_for(view, relation)
         groups = view.layout.groups
         if groups is None:
@@ -247,9 +262,7 @@ class _Planner:
         stored = view.layout.stored(view.storage, view.snapshot)
         step = ComputeBag(self._name("delta"), view.name, change.relation, self._name("victims"), stored)
         self._add(step)
-        self._outcomes[view.name] = ParentOutcome(
-            Strategy.INCREMENTAL, step.name, None, work.incremental or 0
-        )
+        self._outcomes[view.name] = ParentOutcome(Strategy.INCREMENTAL, step.name, None, work.changed or 0)
         self._install(view, Installer.APPLY_BAG, step)
         return Installer.APPLY_BAG
 
@@ -270,9 +283,7 @@ class _Planner:
         delta_name = None
         if self._children[view.name]:
             delta_name = self._visible(view, _groups_delta(view, groups, stored, step))
-        self._outcomes[view.name] = ParentOutcome(
-            Strategy.INCREMENTAL, delta_name, None, work.incremental or 0
-        )
+        self._outcomes[view.name] = ParentOutcome(Strategy.INCREMENTAL, delta_name, None, work.changed or 0)
         self._install(view, Installer.MERGE_GROUPS, step)
         return Installer.MERGE_GROUPS
 

@@ -41,6 +41,8 @@ class Situation:
     lost: Mapping[Span, str] = field(default_factory=dict)
     """Spans that the source can no longer tell, with its reason."""
     rows: Mapping[str, int | None] = field(default_factory=dict)
+    unwritten: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of sources that were never written, now or when a view was computed: the types of their columns."""
     policy: str | None = None
     prefix: str = "vk"
     read_only: tuple[ViewInput, ...] = ()

@@ -119,10 +119,15 @@ Step: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Estimated work of refreshing a view, in rows read: by deltas, and by recomputing."""
+    """Estimated work of refreshing a view: the linear metric of Lee et al. 2001, rows that operands read.
 
-    incremental: int | None
-    full: int | None
+    ``changed`` are the changed rows themselves, ``known`` those of them that source metadata vouches for.
+    """
+
+    changed: int | None = None
+    known: int | None = None
+    incremental: int | None = None
+    full: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from viewkeeper.algebra.relations import (
     Expand,
     Filter,
     Join,
+    Nothing,
     Project,
     Relation,
     Scan,
@@ -52,7 +53,7 @@ def at(relation: Relation, state: State, leaves: Leaves) -> Relation:
     match relation:
         case Scan():
             return leaves.old(relation) if state is State.OLD else leaves.new(relation)
-        case TableAt() | Staged():
+        case TableAt() | Staged() | Nothing():
             return relation
         case Filter(child, predicate):
             return Filter(at(child, state, leaves), predicate)
