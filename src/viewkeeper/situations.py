@@ -44,9 +44,25 @@ def observe(
         changes=observed.changes,
         lost=observed.lost,
         rows=observed.rows,
+        unwritten=_unwritten(engine, views, observed),
         policy=policy,
         prefix=prefix,
     )
+
+
+def _unwritten(engine: Engine, views: Iterable[ViewInput], observed: Observed) -> dict[str, dict[str, str]]:
+    """The columns of the sources that are, or were for some view, without a version."""
+    tables = {table for table, version in observed.versions.items() if version is None}
+    tables |= {
+        table
+        for view in views
+        for table, version in view.vector.items()
+        if version is None and table in observed.versions
+    }
+    return {
+        table: {column.name: column.type for column in engine.observer.source(table).columns(table)}
+        for table in sorted(tables)
+    }
 
 
 def _has_data(library: Library, name: str, fresh: Mapping[str, str]) -> bool:

@@ -13,6 +13,7 @@ from viewkeeper.algebra.relations import (
     Expand,
     Filter,
     Join,
+    Nothing,
     Project,
     Relation,
     Scan,
@@ -94,7 +95,7 @@ def prune(relation: Relation, needed: Iterable[str]) -> Relation:
             calls = tuple(call for call in relation.calls if call.name in wanted)
             read = frozenset(relation.keys).union(*(call.columns for call in calls))
             return Aggregate(prune(relation.child, read), relation.keys, calls)
-        case TableAt() | Staged() | SemiJoin() | Expand():
+        case TableAt() | Staged() | Nothing() | SemiJoin() | Expand():
             return relation  # the planner makes these; a query that was just read has none
         case _:
             assert_never(relation)

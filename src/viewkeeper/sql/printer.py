@@ -21,6 +21,7 @@ from viewkeeper.algebra.relations import (
     Field,
     Filter,
     Join,
+    Nothing,
     Project,
     Relation,
     Scan,
@@ -74,7 +75,7 @@ def _texts(relation: Relation) -> Iterator[str]:
         case Aggregate():
             for call in relation.calls:
                 yield from _words(call.argument) if call.argument else ()
-        case SemiJoin() | UnionAll() | Distinct() | Expand():
+        case Nothing() | SemiJoin() | UnionAll() | Distinct() | Expand():
             pass
         case _:
             assert_never(relation)
@@ -105,6 +106,10 @@ class _Printer:
                 return _stored(table, relation.table, relation.fields)
             case Staged():
                 return _stored(ident_path(parse_path(relation.name)), relation.name, relation.fields)
+            case Nothing():
+                typed = zip(relation.columns, relation.types, strict=True)
+                nulls = {name: Term(f"CAST(NULL AS {kind})", plain=False) for name, kind in typed}
+                return Select(nulls, (), where=("false",))
             case Filter():
                 return self._filter(relation)
             case Project():

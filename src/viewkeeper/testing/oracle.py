@@ -39,10 +39,14 @@ TINY = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong with a case: in which cycle (0 is the first filling), with which views, and how."""
+    """What went wrong with a case: in which cycle (0 is the first filling), with which views, and how.
+
+    ``kind`` is what a smaller case must share to be the same failure: the code of an error, say.
+    """
 
     cycle: int
     views: tuple[str, ...]
+    kind: str
     message: str
 
     def __str__(self) -> str:
@@ -102,7 +106,7 @@ class Oracle:
             try:
                 warehouse.sql(view.sql)
             except Exception as error:  # what is no ViewkeeperError is a failure all the more
-                outcome.failures.append(Failure(0, (view.name,), f"{view.name}: {_told(error)}"))
+                outcome.failures.append(Failure(0, (view.name,), *_told(error)))
                 return defined
             defined[view.name] = view
         return defined
@@ -116,14 +120,14 @@ class Oracle:
             epoch = warehouse.refresh(*names, policy=cycle.policy)
             verified = warehouse.verify()
         except Exception as error:  # what is no ViewkeeperError is a failure all the more
-            outcome.failures.append(Failure(number, tuple(views), _told(error)))
+            outcome.failures.append(Failure(number, tuple(views), *_told(error)))
             return
         if number:
             outcome.failures += _recomputed(number, cycle, epoch, views)
         outcome.incremental += sum(view.strategy == "incremental" for view in epoch.views)
         outcome.compared += len(verified)
         outcome.failures += [
-            Failure(number, (found.view.rsplit(".", 1)[-1],), str(found))
+            Failure(number, (found.view.rsplit(".", 1)[-1],), "rows", str(found))
             for found in verified
             if not found.ok
         ]
@@ -171,8 +175,11 @@ def _recomputed(number: int, cycle: Cycle, epoch: Epoch, views: dict[str, View])
     for refreshed in epoch.views:
         name = refreshed.view.rsplit(".", 1)[-1]
         if refreshed.strategy == "full" and views[name].incremental:
-            yield Failure(number, (name,), f"{name} was recomputed: {refreshed.reason}")
+            yield Failure(number, (name,), "recomputed", f"{name} was recomputed: {refreshed.reason}")
 
 
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, ViewkeeperError) else f"{type(error).__name__}: {error}"
+def _told(error: Exception) -> tuple[str, str]:
+    """The kind and the words of an error."""
+    if isinstance(error, ViewkeeperError):
+        return error.code, str(error)
+    return type(error).__name__, f"{type(error).__name__}: {error}"

@@ -23,6 +23,7 @@ from viewkeeper.algebra.relations import (
     Field,
     Filter,
     Join,
+    Nothing,
     Project,
     Relation,
     Scan,
@@ -61,6 +62,8 @@ def evaluate(relation: Relation, stored: Stored) -> Bag:
             return _chosen(stored[f"{table}@{version}"], fields)
         case Staged(name, fields):
             return _chosen(stored[name], fields)
+        case Nothing():
+            return Counter()
         case Filter(child, predicate):
             return Counter(
                 {

@@ -1,0 +1,9 @@
+-- Defining a view WITH NO DATA over another view crashed the planner.
+CREATE TABLE t1 (i0 int) USING iceberg;
+CREATE MATERIALIZED VIEW v1 WITH NO DATA AS
+SELECT i0 FROM t1;
+CREATE MATERIALIZED VIEW v2 WITH NO DATA AS
+SELECT i0 FROM v1;
+INSERT INTO t1 VALUES
+(1);
+--! refresh
