@@ -30,7 +30,7 @@ from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.situation import Situation
 from viewkeeper.plan.steps import EpochPlan
-from viewkeeper.reading import no_data, rows_of
+from viewkeeper.reading import no_data, rows_of, snapshots_of
 from viewkeeper.results import Verification
 from viewkeeper.situations import observe
 from viewkeeper.sql.quoting import show_path
@@ -258,6 +258,7 @@ class Maintainer:
             seconds=dict(seconds or {}),
         )
         record = self._runner.run(lease, work)
+        self.engine.see(snapshots_of(self.library(), [view.view for view in record.views]))
         self._acknowledge(situation)
         return record
 

@@ -118,6 +118,7 @@ def work_session(spark: SparkSession, pins: SessionPins | None = None) -> SparkS
             "spark.sql.sources.partitionOverwriteMode": "static",
             # Spark would replace ${…} even inside quoted names.
             "spark.sql.variable.substitute": "false",
+            **_without_caches(work),
         },
     )
     _use(work, pins.catalog, pins.namespace)
@@ -314,10 +315,21 @@ def _clone_without_temporary_views(spark: SparkSession) -> SparkSession:
     for key in clone.conf.getAll:
         if key.startswith(_NOT_INHERITED):
             clone.conf.unset(key)
+    _apply(clone, _without_caches(clone))
     for row in clone.sql("SHOW VIEWS IN `spark_catalog`.`default`").collect():
         if row["isTemporary"] and not row["namespace"]:
             clone.catalog.dropTempView(row["viewName"])
     return clone
+
+
+def _without_caches(spark: SparkSession) -> dict[str, str]:
+    """Each session has its own instance of a catalog. Iceberg's keep tables for half a minute, in which one
+    session of ours would not see what another has just committed."""
+    return {
+        f"{key}.cache-enabled": "false"
+        for key, value in spark.conf.getAll.items()
+        if re.fullmatch(r"spark\.sql\.catalog\.[^.]+", key) and value.startswith("org.apache.iceberg.spark.")
+    }
 
 
 def _connect_client(spark: SparkSession) -> Any:

@@ -37,7 +37,7 @@ from viewkeeper.plan.choice import POLICIES
 from viewkeeper.plan.hypothetical import as_if_all_changed
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.steps import EpochPlan
-from viewkeeper.reading import pinned
+from viewkeeper.reading import pinned, snapshots_of
 from viewkeeper.results import Epoch, History, Verification, ViewRefresh, ViewStatus, epoch_of
 from viewkeeper.sql.quoting import show_path
 
@@ -111,7 +111,10 @@ class Warehouse:
         self._maintainer.drop(self._find(name))
 
     def _read(self, text: str, epoch: int | None) -> DataFrame:
-        return self.spark.sql(pinned(text, self._library(epoch), self._where()))
+        library = self._library(epoch)
+        query, views = pinned(text, library, self._where())
+        self._engine.see(snapshots_of(library, views))
+        return self.spark.sql(query)
 
     # The flow.
 

@@ -44,6 +44,8 @@ class Engine:
         self.pins = session_pins(spark)
         self.catalog = Catalog(self.sessions, self.pins)
         self.observer = Observer(self.catalog.session, self.catalog)
+        self._caches = spark.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false"
+        self._seen: dict[str, str] = {}
 
     def current_pins(self) -> SessionPins:
         """What gives a query its meaning in the user's session now; overflow is always an error."""
@@ -56,6 +58,14 @@ class Engine:
         where = (catalog or pins.catalog, *(namespace or pins.namespace))
         self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(where)}")
         self.spark.sql(f"USE {quote_path(where)}")
+
+    def see(self, snapshots: Mapping[str, str]) -> None:
+        """Let the user's session know these snapshots of storage tables: its catalog may have cached the
+        tables as they were before."""
+        for table, snapshot in snapshots.items():
+            if self._caches and self._seen.get(table) != snapshot:
+                self.spark.sql(f"REFRESH TABLE {storage.table_sql(table)}")
+                self._seen[table] = snapshot
 
     def executor(
         self, views: Mapping[str, Defined], plan: EpochPlan, emit: Callable[[Event], None]
