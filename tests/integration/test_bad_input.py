@@ -156,11 +156,8 @@ def test_catalogs_that_cannot_hold_views(spark: SparkSession, tmp_path: Path) ->
 
 HOSTILE = (
     "a`;drop table x; --",
-    "dots.in.a.name",
-    "spaces and\ttabs",
-    "ünïcödé – 表",
+    "dots.in a\tnäme – 表",
     'it\'s "quoted" \\ and /slashed/',
-    "SELECT",
     "x" * 200,
 )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from world import assert_exact, strategies
@@ -15,8 +13,7 @@ from viewkeeper.warehouse import Warehouse
 pytestmark = pytest.mark.spark
 
 ROWS = 4000
-MOST_JOBS_PER_VIEW = 12.0
-MOST_SECONDS = 8.0
+MOST_JOBS_PER_VIEW = 6
 
 
 def jobs_so_far(spark: SparkSession) -> int:
@@ -43,17 +40,15 @@ def small_change(spark: SparkSession, day: int) -> None:
 
 def test_jobs_per_view(retail: tuple[Warehouse, Retail]) -> None:
     warehouse, _ = retail
-    counted, taken = [], []
-    for day in (1, 2, 3):
+    counted = []
+    for day in (1, 2):
         small_change(warehouse.spark, day)
-        before, started = jobs_so_far(warehouse.spark), time.monotonic()
+        before = jobs_so_far(warehouse.spark)
         epoch = warehouse.refresh(policy="incremental")
-        taken.append(time.monotonic() - started)
         counted.append(jobs_so_far(warehouse.spark) - before - 1)
         assert set(strategies(epoch).values()) == {"incremental"}
     assert_exact(warehouse)
-    assert min(counted) / len(VIEWS) <= MOST_JOBS_PER_VIEW, counted
-    print(f"jobs {counted}, seconds {[round(each, 1) for each in taken]}")
+    assert max(counted) <= MOST_JOBS_PER_VIEW * len(VIEWS), counted
 
     # Nothing to do costs nothing.
     before = jobs_so_far(warehouse.spark)
