@@ -4,8 +4,9 @@ Propagate (4.1)     sd = γ_{keys; Σ contribution}(π_{keys, contributions}(ΔR
 Refresh   (4.2)     T  = γ_{keys; combine}((V_old ⋉ sd) ⊎ sd)
 
 where a row of weight w contributes w to COUNT(*), w to COUNT(e) unless e is NULL, and e·w to SUM(e). T holds
-the touched groups as they will be, with an operation each: I(nsert), U(pdate), D(elete). When a function
-cannot be combined, T is computed from the new rows of the touched groups instead (affected keys).
+the touched groups as they will be, with an operation each: I(nsert), U(pdate), D(elete), and the identity of
+the stored row. When a function cannot be combined, T is computed from the new rows of the touched groups
+instead (affected keys).
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from viewkeeper.algebra.rules.leaves import Leaves, new
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep, words
 
 OPERATION = "_vk_op"
-_WAS = "_vk_was"
+ROW = "_vk_row"
+"""The identity of a stored group, by which it is found again when it is installed."""
 _IS = "_vk_is"
 
+_NO_ROW = words("CAST(NULL AS BIGINT)")
 _COUNT_ROWS = Kept(AggregateCall(GROUP_COUNT, "count", None), Combine.ADD)
 
 
@@ -87,16 +90,16 @@ def _combining(kept: Kept) -> AggregateCall:
 
 
 def touched_by_summary_delta(groups: Groups, stored: Relation, sd: Relation) -> Relation:
-    """T from the stored groups and their summary-delta. ``sd`` is read twice: share it first."""
+    """T from the stored groups, with their identity, and ``sd``, which is read twice: share it first."""
     touched = restrict(stored, Project(sd, keep(groups.keys))) if groups.keys else stored
     names = [kept.name for kept in groups.all_kept]
     both = UnionAll(
         (
-            Project(touched, (*keep(groups.keys), *keep(names), Named(_WAS, words("1")))),
-            Project(sd, (*keep(groups.keys), *keep(names), Named(_WAS, words("0")))),
+            Project(touched, (*keep(groups.keys), *keep(names), *keep([ROW]))),
+            Project(sd, (*keep(groups.keys), *keep(names), Named(ROW, _NO_ROW))),
         )
     )
-    calls = (*(_combining(kept) for kept in groups.all_kept), AggregateCall(_WAS, "max", column(_WAS)))
+    calls = (*(_combining(kept) for kept in groups.all_kept), AggregateCall(ROW, "max", column(ROW)))
     is_there = compose(column(GROUP_COUNT), " <> 0") if groups.keys else words("true")
     return _with_operation(groups, Aggregate(both, groups.keys, calls), is_there)
 
@@ -113,24 +116,22 @@ def touched_by_recomputing(groups: Groups, stored: Relation, change: Delta, leav
     nothing = tuple(Named(name, words(f"CAST(NULL AS {groups.type_of(name)})")) for name in names)
     both = UnionAll(
         (
-            Project(touched, (*keep(groups.keys), *nothing, Named(_WAS, words("1")), Named(_IS, words("0")))),
-            Project(
-                fresh, (*keep(groups.keys), *keep(names), Named(_WAS, words("0")), Named(_IS, words("1")))
-            ),
+            Project(touched, (*keep(groups.keys), *nothing, *keep([ROW]), Named(_IS, words("0")))),
+            Project(fresh, (*keep(groups.keys), *keep(names), Named(ROW, _NO_ROW), Named(_IS, words("1")))),
         )
     )
-    calls = tuple(AggregateCall(name, "max", column(name)) for name in (*names, _WAS, _IS))
+    calls = tuple(AggregateCall(name, "max", column(name)) for name in (*names, ROW, _IS))
     return _with_operation(groups, Aggregate(both, groups.keys, calls), compose(column(_IS), " = 1"))
 
 
 def _with_operation(groups: Groups, combined: Relation, is_there: Scalar) -> Relation:
     """Adds the operation, gives each value its stored type, and drops groups that never were."""
     operation = compose(
-        "CASE WHEN ", column(_WAS), " = 1 THEN CASE WHEN ", is_there, " THEN 'U' ELSE 'D' END"
+        "CASE WHEN ", column(ROW), " IS NOT NULL THEN CASE WHEN ", is_there, " THEN 'U' ELSE 'D' END"
         " WHEN ", is_there, " THEN 'I' END",
     )  # fmt: skip
     values = tuple(Named(kept.name, _final(kept, groups)) for kept in groups.all_kept)
-    result = Project(combined, (*keep(groups.keys), *values, Named(OPERATION, operation)))
+    result = Project(combined, (*keep(groups.keys), *values, *keep([ROW]), Named(OPERATION, operation)))
     return Filter(result, compose(column(OPERATION), " IS NOT NULL"))
 
 

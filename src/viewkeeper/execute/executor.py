@@ -169,11 +169,19 @@ class Executor:
         ).collect()[0]
         counts = Counts(counted["inserted"], counted["deleted"])
         if counts.deleted:
-            victims = self._staging.stage(session, step.victims, session.sql(bags.victims_query(step)))
-            found = victims.count()
-            if found != counts.deleted:
-                raise _negative(step.view, f"{counts.deleted} rows to delete, {found} of them stored")
+            self._find_victims(session, step, counts.deleted)
         return counts
+
+    def _find_victims(self, session: SparkSession, step: ComputeBag, deleted: int) -> None:
+        """Stage the identities of the rows to delete: by their hash if that is certain, else by value."""
+        self._staging.stage(session, step.victims, session.sql(bags.victims_by_hash(step)))
+        counted = session.sql(bags.certainty_query(step)).collect()[0]
+        if counted["found"] == deleted and counted["uncertain"] == 0:
+            return
+        by_value = self._staging.stage(session, step.victims, session.sql(bags.victims_by_value(step)))
+        found = by_value.count()
+        if found != deleted:
+            raise _negative(step.view, f"{deleted} rows to delete, {found} of them stored")
 
     def _compute_rows(self, step: ComputeRows) -> Counts:
         if step.staged:

@@ -26,7 +26,10 @@ class Staging:
         kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
         kept.createOrReplaceGlobalTempView(name.removeprefix(_GLOBAL))
         with self._lock:
+            replaced = self._staged.get(name)
             self._staged[name] = (session, kept)
+        if replaced is not None:
+            replaced[1].unpersist()
         return kept
 
     def clear(self) -> None:

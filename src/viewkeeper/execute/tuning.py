@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _PARTITIONS = "spark.sql.shuffle.partitions"
+# Dimension tables are worth broadcasting to a small delta, above Spark's cautious 10 MiB.
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Tuning:
     def settings(self) -> Mapping[str, str]:
         if self.partitions is None:
             return {}
-        return {_ADAPTIVE: "false", _PARTITIONS: str(self.partitions)}
+        return {_ADAPTIVE: "false", _PARTITIONS: str(self.partitions), _BROADCAST: "33554432"}
 
 
 def tuning_for(rows: int | None) -> Tuning:

@@ -1,13 +1,15 @@
 """Apply counted rows to a bag without a key: deleting n of m equal rows leaves m − n.
 
-Which stored copies go is found while the delta is computed, by comparing all columns (``<=>``) and
-numbering the copies; they are named by Iceberg's row identity, so installing reads no column of the view.
+Which stored copies go is found while the delta is computed: by the hidden hash of the row where that is
+certain (see :mod:`viewkeeper.install.row_hash`), else by comparing all columns (``<=>``) and numbering the
+copies. They are named by Iceberg's row identity, so installing reads no column of the view.
 """
 
 from __future__ import annotations
 
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts
+from viewkeeper.install.row_hash import HASH, row_hash
 from viewkeeper.plan.steps import ComputeBag, Install
 from viewkeeper.sql.quoting import quote
 
@@ -15,23 +17,52 @@ _ROW = "_row_id"
 VICTIM = "_vk_row"
 
 
-def victims_query(step: ComputeBag) -> str:
-    """The identities of the stored rows that the delta's deletions take."""
-    names = [field.name for field in step.stored.fields]
+def victims_by_hash(step: ComputeBag) -> str:
+    """The identities of the stored rows whose hash is that of a deleted row, and how many are to go."""
+    return (
+        f"SELECT /*+ BROADCAST(d) */ t.{_ROW} AS {VICTIM}, d.{HASH}, d._vk_n\n"
+        f"FROM {_stored(step)} AS t\n"
+        f"JOIN (\n"
+        f"  SELECT {_hash(step)} AS {HASH}, -sum({WEIGHT}) AS _vk_n\n"
+        f"  FROM {step.name} WHERE {WEIGHT} < 0 GROUP BY {_hash(step)}\n"
+        f") AS d\n"
+        f"ON t.{HASH} = d.{HASH}"
+    )
+
+
+def certainty_query(step: ComputeBag) -> str:
+    """One row: how many stored rows the hashes point at, and how many hashes point at a wrong number."""
+    return (
+        "SELECT coalesce(sum(_vk_m), 0) AS found, count_if(_vk_m <> _vk_n) AS uncertain\n"
+        f"FROM (SELECT {HASH}, count(*) AS _vk_m, max(_vk_n) AS _vk_n FROM {step.victims} GROUP BY {HASH})"
+    )
+
+
+def victims_by_value(step: ComputeBag) -> str:
+    """The identities of the stored rows that the delta's deletions take, by comparing all columns."""
     on = " AND ".join(f"t.{quote(field.stored)} <=> d.{quote(field.name)}" for field in step.stored.fields)
-    partition = ", ".join(f"d.{quote(name)}" for name in names)
-    version = f" VERSION AS OF {step.stored.version}" if step.stored.version else ""
+    partition = ", ".join(f"d.{quote(field.name)}" for field in step.stored.fields)
     return (
         f"SELECT {VICTIM}\n"
         f"FROM (\n"
         f"  SELECT t.{_ROW} AS {VICTIM}, d.{WEIGHT},\n"
         f"    row_number() OVER (PARTITION BY {partition} ORDER BY t.{_ROW}) AS _vk_copy\n"
-        f"  FROM {step.stored.table}{version} AS t\n"
+        f"  FROM {_stored(step)} AS t\n"
         f"  JOIN (SELECT * FROM {step.name} WHERE {WEIGHT} < 0) AS d\n"
         f"  ON {on}\n"
         f")\n"
         f"WHERE _vk_copy <= -{WEIGHT}"
     )
+
+
+def _stored(step: ComputeBag) -> str:
+    version = f" VERSION AS OF {step.stored.version}" if step.stored.version else ""
+    return step.stored.table + version
+
+
+def _hash(step: ComputeBag) -> str:
+    names = (quote(field.name) for field in step.stored.fields)
+    return row_hash(zip(names, step.types, strict=True))
 
 
 def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
@@ -40,48 +71,49 @@ def statements(install: Install, counts: Counts, storage_rows: int | None) -> tu
     if not counts.deleted:
         return (_insert(install),) if counts.inserted else ()
     if counts.inserted and (storage_rows is None or storage_rows <= SMALL_STORAGE_ROWS):
-        return (_merge(install),)
+        return (_merge(install, install.source),)
     delete = (
-        f"MERGE INTO {install.storage} AS t USING {install.source.victims} AS s\n"
+        f"MERGE INTO {install.storage} AS t USING (SELECT {VICTIM} FROM {install.source.victims}) AS s\n"
         f"ON t.{_ROW} = s.{VICTIM}\n"
         f"WHEN MATCHED THEN DELETE"
     )
     return (delete, _insert(install)) if counts.inserted else (delete,)
 
 
-def _merge(install: Install) -> str:
+def _merge(install: Install, source: ComputeBag) -> str:
     """Deletions and insertions in one commit."""
-    assert isinstance(install.source, ComputeBag)
     fields = install.layout.fields
     nothing = ", ".join(
-        f"CAST(NULL AS {kind}) AS {quote(f.name)}"
-        for f, kind in zip(fields, install.layout.types, strict=True)
+        f"CAST(NULL AS {kind}) AS {quote(field.name)}"
+        for field, kind in zip(fields, install.layout.types, strict=True)
     )
-    columns = ", ".join(quote(field.stored) for field in fields)
     values = ", ".join(f"s.{quote(field.name)}" for field in fields)
-    names = ", ".join(quote(field.name) for field in fields)
     return (
         f"MERGE INTO {install.storage} AS t USING (\n"
-        f"  SELECT {VICTIM}, {nothing} FROM {install.source.victims}\n"
+        f"  SELECT {VICTIM}, {nothing}, CAST(NULL AS BIGINT) AS {HASH} FROM {source.victims}\n"
         f"  UNION ALL\n"
-        f"  SELECT CAST(NULL AS BIGINT) AS {VICTIM}, {names} FROM ({_copies(install)})\n"
+        f"  SELECT CAST(NULL AS BIGINT) AS {VICTIM}, * FROM ({_copies(install)})\n"
         f") AS s\n"
         f"ON t.{_ROW} = s.{VICTIM}\n"
         f"WHEN MATCHED THEN DELETE\n"
-        f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+        f"WHEN NOT MATCHED THEN INSERT ({_columns(install)}) VALUES ({values}, s.{HASH})"
     )
 
 
 def _insert(install: Install) -> str:
-    columns = ", ".join(quote(field.stored) for field in install.layout.fields)
-    return f"INSERT INTO {install.storage} ({columns})\n{_copies(install)}"
+    return f"INSERT INTO {install.storage} ({_columns(install)})\n{_copies(install)}"
+
+
+def _columns(install: Install) -> str:
+    return ", ".join([*(quote(field.stored) for field in install.layout.fields), HASH])
 
 
 def _copies(install: Install) -> str:
-    """The inserted rows, each as often as its weight says."""
+    """The inserted rows, each as often as its weight says, with its hash."""
+    assert isinstance(install.source, ComputeBag)
     names = ", ".join(quote(field.name) for field in install.layout.fields)
     return (
-        f"SELECT {names} FROM {install.source.name}\n"
-        f"LATERAL VIEW explode(sequence(1, {WEIGHT})) AS _vk_n\n"
+        f"SELECT {names}, {_hash(install.source)} AS {HASH} FROM {install.source.name}\n"
+        f"LATERAL VIEW explode(array_repeat(0, CAST({WEIGHT} AS INT))) AS _vk_n\n"
         f"WHERE {WEIGHT} > 0"
     )

@@ -1,12 +1,13 @@
-"""MERGE by group key: the touched groups as they will be, each inserted, updated or deleted.
+"""MERGE the touched groups as they will be: each inserted, updated or deleted.
 
-Variants by what was counted: only new groups are a plain INSERT; no new groups are a MERGE of matches
-only, which can broadcast the change; of both, a small storage takes one MERGE, a large one two statements.
+Variants by what was counted. Only new groups are a plain INSERT. No new groups are a MERGE of matches only,
+which can broadcast the change, by the identity of the stored rows: it reads no column of the view. Of both, a
+large storage takes the two statements one after the other, a small one takes a single MERGE by group key.
 """
 
 from __future__ import annotations
 
-from viewkeeper.algebra.summary_delta import OPERATION
+from viewkeeper.algebra.summary_delta import OPERATION, ROW
 from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts
 from viewkeeper.plan.steps import Install
 from viewkeeper.sql.quoting import quote
@@ -14,48 +15,60 @@ from viewkeeper.sql.quoting import quote
 
 def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
     """What to run for this change."""
-    touched = counts.updated + counts.deleted
-    if not touched:
+    if not counts.updated + counts.deleted:
         return (_insert(install),) if counts.inserted else ()
     if not counts.inserted:
-        return (_merge(install, counts, inserting=False),)
-    if not install.layout.groups or not install.layout.groups.keys:
-        return (_merge(install, counts, inserting=True),)
+        return (_merge_matches(install, counts),)
     if storage_rows is not None and storage_rows > SMALL_STORAGE_ROWS:
-        return (_merge(install, counts, inserting=False), _insert(install))
-    return (_merge(install, counts, inserting=True),)
+        return (_merge_matches(install, counts), _insert(install))
+    return (_merge_all(install, counts),)
 
 
-def _merge(install: Install, counts: Counts, *, inserting: bool) -> str:
-    fields = install.layout.fields
+def _merge_matches(install: Install, counts: Counts) -> str:
+    source = f"(SELECT * FROM {install.source.name} WHERE {OPERATION} <> 'I')"
+    return "\n".join(
+        [
+            f"MERGE INTO {install.storage} AS t USING {source} AS s",
+            f"ON t._row_id = s.{ROW}",
+            *_when_matched(install, counts),
+        ]
+    )
+
+
+def _merge_all(install: Install, counts: Counts) -> str:
     groups = install.layout.groups
     assert groups is not None
-    keys = [field for field in fields if field.name in groups.keys]
+    keys = [field for field in install.layout.fields if field.name in groups.keys]
     on = " AND ".join(f"t.{quote(field.stored)} <=> s.{quote(field.name)}" for field in keys) or "true"
-    others = [field for field in fields if field.name not in groups.keys]
+    values = ", ".join(f"s.{quote(field.name)}" for field in install.layout.fields)
+    return "\n".join(
+        [
+            f"MERGE INTO {install.storage} AS t USING {install.source.name} AS s",
+            f"ON {on}",
+            *_when_matched(install, counts),
+            f"WHEN NOT MATCHED THEN INSERT ({_columns(install)}) VALUES ({values})",
+        ]
+    )
+
+
+def _when_matched(install: Install, counts: Counts) -> list[str]:
     clauses = []
     if counts.deleted:
         clauses.append(f"WHEN MATCHED AND s.{OPERATION} = 'D' THEN DELETE")
     if counts.updated:
-        setting = ", ".join(f"{quote(field.stored)} = s.{quote(field.name)}" for field in others)
-        clauses.append(f"WHEN MATCHED THEN UPDATE SET {setting}")
-    if inserting:
-        columns = ", ".join(quote(field.stored) for field in fields)
-        values = ", ".join(f"s.{quote(field.name)}" for field in fields)
-        clauses.append(f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})")
-    source = install.source.name if inserting else _only(install, f"{OPERATION} <> 'I'")
-    return f"MERGE INTO {install.storage} AS t USING {source} AS s\nON {on}\n" + "\n".join(clauses)
-
-
-def _only(install: Install, condition: str) -> str:
-    return f"(SELECT * FROM {install.source.name} WHERE {condition})"
+        # The keys too, though they stay as they are: then no column of the stored row has to be read.
+        values = ", ".join(f"{quote(each.stored)} = s.{quote(each.name)}" for each in install.layout.fields)
+        clauses.append(f"WHEN MATCHED THEN UPDATE SET {values}")
+    return clauses
 
 
 def _insert(install: Install) -> str:
-    fields = install.layout.fields
-    columns = ", ".join(quote(field.stored) for field in fields)
-    values = ", ".join(quote(field.name) for field in fields)
+    values = ", ".join(quote(field.name) for field in install.layout.fields)
     return (
-        f"INSERT INTO {install.storage} ({columns})\n"
+        f"INSERT INTO {install.storage} ({_columns(install)})\n"
         f"SELECT {values} FROM {install.source.name} WHERE {OPERATION} = 'I'"
     )
+
+
+def _columns(install: Install) -> str:
+    return ", ".join(quote(field.stored) for field in install.layout.fields)

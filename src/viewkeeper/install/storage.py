@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 
 from viewkeeper.define.definitions import ViewDefinition
+from viewkeeper.install.row_hash import HASH
 from viewkeeper.plan.layout import Layout
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import ident_path, literal, parse_path, quote, quote_path, show_path
@@ -46,6 +47,8 @@ def create_storage(storage: str, layout: Layout, definition: ViewDefinition) -> 
     columns = ", ".join(
         f"{quote(field.stored)} {kind}" for field, kind in zip(layout.fields, layout.types, strict=True)
     )
+    if layout.hashed:
+        columns += f", {HASH} BIGINT"
     partitioned = (
         f"\nPARTITIONED BY ({', '.join(definition.partitioned_by)})" if definition.partitioned_by else ""
     )

@@ -21,7 +21,7 @@ from viewkeeper.algebra.relations import (
     TableAt,
 )
 from viewkeeper.algebra.scalars import Named, Scalar, column, compose, keep
-from viewkeeper.algebra.summary_delta import Groups
+from viewkeeper.algebra.summary_delta import ROW, Groups
 
 Types = Callable[[Relation], Mapping[str, str]]
 """Asks Spark for the types of a relation's columns; only analysis, no job."""
@@ -48,9 +48,18 @@ class Layout:
     def has_hidden_rows(self) -> bool:
         return self.visible is not None
 
+    @property
+    def hashed(self) -> bool:
+        """Whether each stored row carries its hash: a bag that is kept by deltas finds rows by it."""
+        return self.groups is None and self.rows is not None
+
     def stored(self, table: str, snapshot: str | None) -> TableAt:
         """The stored rows at a snapshot, under the algebra's names."""
         return TableAt(table, snapshot, self.fields)
+
+    def identified(self, table: str, snapshot: str | None) -> TableAt:
+        """The stored rows with Iceberg's identity of each."""
+        return TableAt(table, snapshot, (*self.fields, Field("_row_id", ROW)))
 
     def shown(self, stored: Relation) -> Relation:
         """The user's rows, made of stored ones. Filter and project only, so it applies to deltas too."""

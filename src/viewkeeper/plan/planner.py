@@ -260,7 +260,14 @@ class _Planner:
         if not insert_only(relation, leaves):
             change = consolidate(change)
         stored = view.layout.stored(view.storage, view.snapshot)
-        step = ComputeBag(self._name("delta"), view.name, change.relation, self._name("victims"), stored)
+        step = ComputeBag(
+            self._name("delta"),
+            view.name,
+            change.relation,
+            self._name("victims"),
+            stored,
+            view.layout.types,
+        )
         self._add(step)
         self._outcomes[view.name] = ParentOutcome(Strategy.INCREMENTAL, step.name, None, work.changed or 0)
         self._install(view, Installer.APPLY_BAG, step)
@@ -272,7 +279,7 @@ class _Planner:
         change = delta(groups.child, leaves)
         if change is None:
             return None
-        stored = view.layout.stored(view.storage, view.snapshot)
+        stored = view.layout.identified(view.storage, view.snapshot)
         if is_self_maintainable(groups.kept, insert_only=insert_only(groups.child, leaves)):
             sd = leaves.share(summary_delta(groups, change), "summary-delta")
             touched = touched_by_summary_delta(groups, stored, sd)

@@ -70,6 +70,7 @@ class ComputeBag:
     relation: Relation
     victims: str
     stored: TableAt
+    types: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from viewkeeper.algebra.rules.leaves import new, old
 from viewkeeper.algebra.scalars import column
 from viewkeeper.algebra.summary_delta import (
     OPERATION,
+    ROW,
     Groups,
     is_self_maintainable,
     summary_delta,
@@ -80,9 +81,11 @@ def installed(groups: Groups, stored: Bag, touched: Bag) -> Bag:
     """The stored groups after the touched ones are merged in by their keys, as the installer does it."""
     width = len(groups.keys)
     by_key = {row[:width]: row for row in stored}
-    for *row, operation in touched:
+    identities = {row[:width]: identity for identity, row in enumerate(stored)}
+    for *row, identity, operation in touched:
         key = tuple(row[:width])
         assert (key in by_key) == (operation != "I"), f"{operation} of {key}"
+        assert identities.get(key) == identity, f"{operation} of {key}"
         if operation == "D":
             del by_key[key]
         else:
@@ -97,14 +100,15 @@ def test_touched_groups_merged_into_the_stored_are_the_new_groups(batch: int) ->
         _, groups = grouped(random)
         leaves = random_leaves(random)
         before, after = both_states(groups.rows, leaves)
-        leaves.stored["storage"] = (groups.rows.columns, before)
-        stored = Staged("storage", tuple(Field(name, name) for name in groups.rows.columns))
+        columns = (*groups.rows.columns, ROW)
+        leaves.stored["storage"] = (columns, Counter((*row, at) for at, row in enumerate(before)))
+        stored = Staged("storage", tuple(Field(name, name) for name in columns))
         change = delta(groups.child, leaves)
         if change is None:
             assert before == after, f"seed {seed}"
             continue
         touched = touched_by_recomputing(groups, stored, change, leaves)
-        assert touched.columns == (*groups.rows.columns, OPERATION)
+        assert touched.columns == (*columns, OPERATION)
         assert installed(groups, before, evaluate(touched, leaves.stored)) == after, f"seed {seed}"
         if is_self_maintainable(groups.kept, insert_only=insert_only(groups.child, leaves)):
             sd = leaves.share(summary_delta(groups, change), "summary-delta")
