@@ -163,7 +163,7 @@ def _step_sql(step: Step) -> tuple[str, ...]:
         case Share() | ComputeGroups() | ComputeVisible():
             return (print_relation(step.relation),)
         case ComputeBag():
-            return (print_relation(step.relation), bags.victims_by_hash(step))
+            return (print_relation(step.relation), bags.victims_by_hash(step, 1))
         case ComputeRows():
             # Written straight into the storage, unless other steps read it too.
             return (_query(step),) if step.staged else ()

@@ -174,11 +174,13 @@ class Executor:
 
     def _find_victims(self, session: SparkSession, step: ComputeBag, deleted: int) -> None:
         """Stage the identities of the rows to delete: by their hash if that is certain, else by value."""
-        self._staging.stage(session, step.victims, session.sql(bags.victims_by_hash(step)))
+        self._staging.stage(session, step.victims, session.sql(bags.victims_by_hash(step, deleted)))
         counted = session.sql(bags.certainty_query(step)).collect()[0]
         if counted["found"] == deleted and counted["uncertain"] == 0:
             return
-        by_value = self._staging.stage(session, step.victims, session.sql(bags.victims_by_value(step)))
+        by_value = self._staging.stage(
+            session, step.victims, session.sql(bags.victims_by_value(step, deleted))
+        )
         found = by_value.count()
         if found != deleted:
             raise _negative(step.view, f"{deleted} rows to delete, {found} of them stored")

@@ -8,7 +8,7 @@ copies. They are named by Iceberg's row identity, so installing reads no column 
 from __future__ import annotations
 
 from viewkeeper.algebra.scalars import WEIGHT
-from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts
+from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts, hint
 from viewkeeper.install.row_hash import HASH, row_hash
 from viewkeeper.plan.steps import ComputeBag, Install
 from viewkeeper.sql.quoting import quote
@@ -17,10 +17,10 @@ _ROW = "_row_id"
 VICTIM = "_vk_row"
 
 
-def victims_by_hash(step: ComputeBag) -> str:
+def victims_by_hash(step: ComputeBag, deleted: int) -> str:
     """The identities of the stored rows whose hash is that of a deleted row, and how many are to go."""
     return (
-        f"SELECT /*+ BROADCAST(d) */ t.{_ROW} AS {VICTIM}, d.{HASH}, d._vk_n\n"
+        f"SELECT {hint(deleted, 'd')}t.{_ROW} AS {VICTIM}, d.{HASH}, d._vk_n\n"
         f"FROM {_stored(step)} AS t\n"
         f"JOIN (\n"
         f"  SELECT {_hash(step)} AS {HASH}, -sum({WEIGHT}) AS _vk_n\n"
@@ -38,14 +38,14 @@ def certainty_query(step: ComputeBag) -> str:
     )
 
 
-def victims_by_value(step: ComputeBag) -> str:
+def victims_by_value(step: ComputeBag, deleted: int) -> str:
     """The identities of the stored rows that the delta's deletions take, by comparing all columns."""
     on = " AND ".join(f"t.{quote(field.stored)} <=> d.{quote(field.name)}" for field in step.stored.fields)
     partition = ", ".join(f"d.{quote(field.name)}" for field in step.stored.fields)
     return (
         f"SELECT {VICTIM}\n"
         f"FROM (\n"
-        f"  SELECT t.{_ROW} AS {VICTIM}, d.{WEIGHT},\n"
+        f"  SELECT {hint(deleted, 'd')}t.{_ROW} AS {VICTIM}, d.{WEIGHT},\n"
         f"    row_number() OVER (PARTITION BY {partition} ORDER BY t.{_ROW}) AS _vk_copy\n"
         f"  FROM {_stored(step)} AS t\n"
         f"  JOIN (SELECT * FROM {step.name} WHERE {WEIGHT} < 0) AS d\n"
@@ -72,8 +72,10 @@ def statements(install: Install, counts: Counts, storage_rows: int | None) -> tu
         return (_insert(install),) if counts.inserted else ()
     if counts.inserted and (storage_rows is None or storage_rows <= SMALL_STORAGE_ROWS):
         return (_merge(install, install.source),)
+    broadcast = hint(counts.deleted, "v")
+    source = f"(SELECT {broadcast}{VICTIM} FROM {install.source.victims} AS v)"
     delete = (
-        f"MERGE INTO {install.storage} AS t USING (SELECT {VICTIM} FROM {install.source.victims}) AS s\n"
+        f"MERGE INTO {install.storage} AS t USING {source} AS s\n"
         f"ON t.{_ROW} = s.{VICTIM}\n"
         f"WHEN MATCHED THEN DELETE"
     )

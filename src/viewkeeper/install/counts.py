@@ -18,6 +18,15 @@ class Counts:
         return self.inserted + self.deleted + self.updated
 
 
+BROADCAST_ROWS = 500_000
+"""A change of at most so many rows is broadcast; Spark does not know how small it is."""
+
+
+def hint(rows: int, alias: str) -> str:
+    """The hint for a change of that many rows, or nothing."""
+    return f"/*+ BROADCAST({alias}) */ " if rows <= BROADCAST_ROWS else ""
+
+
 SMALL_STORAGE_ROWS = 200_000
 """Up to so many stored rows one MERGE that also inserts is cheapest: it is one commit, but it cannot
 broadcast the change. Beyond, a MERGE of matches only (which can) and an INSERT are cheaper."""

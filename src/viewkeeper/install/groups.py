@@ -8,7 +8,7 @@ large storage takes the two statements one after the other, a small one takes a 
 from __future__ import annotations
 
 from viewkeeper.algebra.summary_delta import OPERATION, ROW
-from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts
+from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts, hint
 from viewkeeper.plan.steps import Install
 from viewkeeper.sql.quoting import quote
 
@@ -25,7 +25,8 @@ def statements(install: Install, counts: Counts, storage_rows: int | None) -> tu
 
 
 def _merge_matches(install: Install, counts: Counts) -> str:
-    source = f"(SELECT * FROM {install.source.name} WHERE {OPERATION} <> 'I')"
+    broadcast = hint(counts.updated + counts.deleted, "c")
+    source = f"(SELECT {broadcast}* FROM {install.source.name} AS c WHERE {OPERATION} <> 'I')"
     return "\n".join(
         [
             f"MERGE INTO {install.storage} AS t USING {source} AS s",
