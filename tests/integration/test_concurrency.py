@@ -176,7 +176,7 @@ def test_a_write_to_the_storage_during_the_epoch_is_noticed(
     storage = warehouse._ledger.states()["lake.default.copies"].storage
     refreshing = Background(lambda: warehouse.refresh(policy="incremental"))
     assert gate.reached.wait(120)
-    warehouse.spark.sql(f"INSERT INTO {storage} VALUES ('strange', 1)")
+    warehouse.spark.sql(f"INSERT INTO {storage} VALUES ('strange', 1, 0)")
     gate.go_on.set()
     refreshing.end()
     assert getattr(refreshing.error, "code", None) == "VK-FOREIGN-WRITE"

@@ -170,7 +170,7 @@ def test_overflow_aborts_the_epoch(sales: Warehouse) -> None:
 def test_foreign_writes_to_storage(sales: Warehouse) -> None:
     make_views(sales)
     states = sales._ledger.states()
-    sales.spark.sql(f"INSERT INTO {states['lake.default.pens'].storage} VALUES (99, 99)")
+    sales.spark.sql(f"INSERT INTO {states['lake.default.pens'].storage} VALUES (99, 99, 0)")
     # Reads through us are pinned and see nothing of it.
     assert sales.sql("SELECT count(*) FROM pens WHERE store = 99").collect()[0][0] == 0
     assert_exact(sales)
