@@ -1,7 +1,8 @@
 """Staged results: computed once, read by several steps, gone when the epoch is over.
 
-They are global temporary views over persisted rows, so that every session of ours can read them by name.
-Sources are read at pinned versions, so a lost executor recomputes the very same rows.
+They are global temporary views, so that every session of ours can read them by name, over rows that stay
+where they were computed. A lost executor takes its rows along: the epoch fails, nothing changed, and is run
+again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import threading
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.session import is_connect
 
 _GLOBAL = "global_temp."
 
@@ -23,19 +26,28 @@ class Staging:
 
     def stage(self, session: SparkSession, name: str, rows: DataFrame) -> DataFrame:
         """Make the rows readable under the name; they are kept when first computed."""
-        kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        kept = self._keep(session, rows)
         kept.createOrReplaceGlobalTempView(name.removeprefix(_GLOBAL))
         with self._lock:
-            replaced = self._staged.get(name)
             self._staged[name] = (session, kept)
-        if replaced is not None:
-            replaced[1].unpersist()
         return kept
 
+    @staticmethod
+    def _keep(session: SparkSession, rows: DataFrame) -> DataFrame:
+        if is_connect(session):
+            # A checkpoint lives as long as a Python object over there, and its end is a call to the server
+            # out of the garbage collector, which hangs when the server is gone.
+            return rows.persist(StorageLevel.MEMORY_AND_DISK)
+        # Not persist(): persisted rows still carry the query that made them, and with it those of everything
+        # it read, as often as it read them. Three views upon each other, and Spark plans for minutes.
+        return rows.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
+
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all of them; Spark frees checkpoints when nobody refers to them any more."""
         with self._lock:
             staged, self._staged = self._staged, {}
-        for name, (session, rows) in staged.items():
-            rows.unpersist()
+        for session, rows in reversed(staged.values()):
+            if is_connect(session):
+                rows.unpersist()  # while what it reads still has its name: Connect analyses it again
+        for name, (session, _) in staged.items():
             session.catalog.dropGlobalTempView(name.removeprefix(_GLOBAL))

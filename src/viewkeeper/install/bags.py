@@ -20,13 +20,13 @@ VICTIM = "_vk_row"
 def victims_by_hash(step: ComputeBag, deleted: int) -> str:
     """The identities of the stored rows whose hash is that of a deleted row, and how many are to go."""
     return (
-        f"SELECT {hint(deleted, 'd')}t.{_ROW} AS {VICTIM}, d.{HASH}, d._vk_n\n"
-        f"FROM {_stored(step)} AS t\n"
+        f"SELECT {hint(deleted, '_vk_d')}_vk_t.{_ROW} AS {VICTIM}, _vk_d.{HASH}, _vk_d._vk_n\n"
+        f"FROM {_stored(step)} AS _vk_t\n"
         f"JOIN (\n"
         f"  SELECT {_hash(step)} AS {HASH}, -sum({WEIGHT}) AS _vk_n\n"
         f"  FROM {step.name} WHERE {WEIGHT} < 0 GROUP BY {_hash(step)}\n"
-        f") AS d\n"
-        f"ON t.{HASH} = d.{HASH}"
+        f") AS _vk_d\n"
+        f"ON _vk_t.{HASH} = _vk_d.{HASH}"
     )
 
 
@@ -40,15 +40,17 @@ def certainty_query(step: ComputeBag) -> str:
 
 def victims_by_value(step: ComputeBag, deleted: int) -> str:
     """The identities of the stored rows that the delta's deletions take, by comparing all columns."""
-    on = " AND ".join(f"t.{quote(field.stored)} <=> d.{quote(field.name)}" for field in step.stored.fields)
-    partition = ", ".join(f"d.{quote(field.name)}" for field in step.stored.fields)
+    on = " AND ".join(
+        f"_vk_t.{quote(field.stored)} <=> _vk_d.{quote(field.name)}" for field in step.stored.fields
+    )
+    partition = ", ".join(f"_vk_d.{quote(field.name)}" for field in step.stored.fields)
     return (
         f"SELECT {VICTIM}\n"
         f"FROM (\n"
-        f"  SELECT {hint(deleted, 'd')}t.{_ROW} AS {VICTIM}, d.{WEIGHT},\n"
-        f"    row_number() OVER (PARTITION BY {partition} ORDER BY t.{_ROW}) AS _vk_copy\n"
-        f"  FROM {_stored(step)} AS t\n"
-        f"  JOIN (SELECT * FROM {step.name} WHERE {WEIGHT} < 0) AS d\n"
+        f"  SELECT {hint(deleted, '_vk_d')}_vk_t.{_ROW} AS {VICTIM}, _vk_d.{WEIGHT},\n"
+        f"    row_number() OVER (PARTITION BY {partition} ORDER BY _vk_t.{_ROW}) AS _vk_copy\n"
+        f"  FROM {_stored(step)} AS _vk_t\n"
+        f"  JOIN (SELECT * FROM {step.name} WHERE {WEIGHT} < 0) AS _vk_d\n"
         f"  ON {on}\n"
         f")\n"
         f"WHERE _vk_copy <= -{WEIGHT}"
@@ -72,11 +74,11 @@ def statements(install: Install, counts: Counts, storage_rows: int | None) -> tu
         return (_insert(install),) if counts.inserted else ()
     if counts.inserted and (storage_rows is None or storage_rows <= SMALL_STORAGE_ROWS):
         return (_merge(install, install.source),)
-    broadcast = hint(counts.deleted, "v")
-    source = f"(SELECT {broadcast}{VICTIM} FROM {install.source.victims} AS v)"
+    broadcast = hint(counts.deleted, "_vk_v")
+    source = f"(SELECT {broadcast}{VICTIM} FROM {install.source.victims} AS _vk_v)"
     delete = (
-        f"MERGE INTO {install.storage} AS t USING {source} AS s\n"
-        f"ON t.{_ROW} = s.{VICTIM}\n"
+        f"MERGE INTO {install.storage} AS _vk_t USING {source} AS _vk_s\n"
+        f"ON _vk_t.{_ROW} = _vk_s.{VICTIM}\n"
         f"WHEN MATCHED THEN DELETE"
     )
     return (delete, _insert(install)) if counts.inserted else (delete,)
@@ -89,16 +91,16 @@ def _merge(install: Install, source: ComputeBag) -> str:
         f"CAST(NULL AS {kind}) AS {quote(field.name)}"
         for field, kind in zip(fields, install.layout.types, strict=True)
     )
-    values = ", ".join(f"s.{quote(field.name)}" for field in fields)
+    values = ", ".join(f"_vk_s.{quote(field.name)}" for field in fields)
     return (
-        f"MERGE INTO {install.storage} AS t USING (\n"
+        f"MERGE INTO {install.storage} AS _vk_t USING (\n"
         f"  SELECT {VICTIM}, {nothing}, CAST(NULL AS BIGINT) AS {HASH} FROM {source.victims}\n"
         f"  UNION ALL\n"
         f"  SELECT CAST(NULL AS BIGINT) AS {VICTIM}, * FROM ({_copies(install)})\n"
-        f") AS s\n"
-        f"ON t.{_ROW} = s.{VICTIM}\n"
+        f") AS _vk_s\n"
+        f"ON _vk_t.{_ROW} = _vk_s.{VICTIM}\n"
         f"WHEN MATCHED THEN DELETE\n"
-        f"WHEN NOT MATCHED THEN INSERT ({_columns(install)}) VALUES ({values}, s.{HASH})"
+        f"WHEN NOT MATCHED THEN INSERT ({_columns(install)}) VALUES ({values}, _vk_s.{HASH})"
     )
 
 

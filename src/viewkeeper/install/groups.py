@@ -25,12 +25,12 @@ def statements(install: Install, counts: Counts, storage_rows: int | None) -> tu
 
 
 def _merge_matches(install: Install, counts: Counts) -> str:
-    broadcast = hint(counts.updated + counts.deleted, "c")
-    source = f"(SELECT {broadcast}* FROM {install.source.name} AS c WHERE {OPERATION} <> 'I')"
+    broadcast = hint(counts.updated + counts.deleted, "_vk_c")
+    source = f"(SELECT {broadcast}* FROM {install.source.name} AS _vk_c WHERE {OPERATION} <> 'I')"
     return "\n".join(
         [
-            f"MERGE INTO {install.storage} AS t USING {source} AS s",
-            f"ON t._row_id = s.{ROW}",
+            f"MERGE INTO {install.storage} AS _vk_t USING {source} AS _vk_s",
+            f"ON _vk_t._row_id = _vk_s.{ROW}",
             *_when_matched(install, counts),
         ]
     )
@@ -40,11 +40,13 @@ def _merge_all(install: Install, counts: Counts) -> str:
     groups = install.layout.groups
     assert groups is not None
     keys = [field for field in install.layout.fields if field.name in groups.keys]
-    on = " AND ".join(f"t.{quote(field.stored)} <=> s.{quote(field.name)}" for field in keys) or "true"
-    values = ", ".join(f"s.{quote(field.name)}" for field in install.layout.fields)
+    on = (
+        " AND ".join(f"_vk_t.{quote(field.stored)} <=> _vk_s.{quote(field.name)}" for field in keys) or "true"
+    )
+    values = ", ".join(f"_vk_s.{quote(field.name)}" for field in install.layout.fields)
     return "\n".join(
         [
-            f"MERGE INTO {install.storage} AS t USING {install.source.name} AS s",
+            f"MERGE INTO {install.storage} AS _vk_t USING {install.source.name} AS _vk_s",
             f"ON {on}",
             *_when_matched(install, counts),
             f"WHEN NOT MATCHED THEN INSERT ({_columns(install)}) VALUES ({values})",
@@ -55,10 +57,12 @@ def _merge_all(install: Install, counts: Counts) -> str:
 def _when_matched(install: Install, counts: Counts) -> list[str]:
     clauses = []
     if counts.deleted:
-        clauses.append(f"WHEN MATCHED AND s.{OPERATION} = 'D' THEN DELETE")
+        clauses.append(f"WHEN MATCHED AND _vk_s.{OPERATION} = 'D' THEN DELETE")
     if counts.updated:
         # The keys too, though they stay as they are: then no column of the stored row has to be read.
-        values = ", ".join(f"{quote(each.stored)} = s.{quote(each.name)}" for each in install.layout.fields)
+        values = ", ".join(
+            f"{quote(each.stored)} = _vk_s.{quote(each.name)}" for each in install.layout.fields
+        )
         clauses.append(f"WHEN MATCHED THEN UPDATE SET {values}")
     return clauses
 

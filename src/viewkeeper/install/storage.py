@@ -92,11 +92,10 @@ def drop_view(name: str) -> str:
 
 def fast_forward(storage: str, branch: str) -> str:
     """Moves main to where the branch is; does nothing when it is there."""
-    catalog, *rest = parse_path(storage)
-    table = quote_path(tuple(rest))
+    parts = parse_path(storage)
     return (
-        f"CALL {quote(catalog)}.system.fast_forward("
-        f"table => {literal(table)}, branch => 'main', to => {literal(branch)})"
+        f"CALL {quote(parts[0])}.system.fast_forward("
+        f"table => {literal(quote_path(parts))}, branch => 'main', to => {literal(branch)})"
     )
 
 

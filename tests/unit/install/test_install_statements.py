@@ -38,12 +38,12 @@ def test_groups(counts, stored, expected):
 
 def test_groups_match_null_keys():
     (merge,) = groups.statements(install_of(by_store, (SALES,)), Counts(1, 1, 1), 10)
-    assert "t.`store` <=> s.`store`" in merge
+    assert "_vk_t.`store` <=> _vk_s.`store`" in merge
 
 
 def test_without_new_groups_rows_are_matched_by_identity():
     (merge,) = groups.statements(install_of(by_store, (SALES,)), Counts(updated=1), 10)
-    assert "ON t._row_id = s._vk_row" in merge
+    assert "ON _vk_t._row_id = _vk_s._vk_row" in merge
     assert "NOT MATCHED" not in merge
 
 
@@ -64,7 +64,7 @@ def test_bags(counts, stored, expected):
 
 def test_bags_are_deleted_by_row_identity_alone():
     merge, insert = bags.statements(install_of(large, (SALES, STORES)), Counts(5, 5), LARGE)
-    assert "t._row_id = s._vk_row" in merge
+    assert "_vk_t._row_id = _vk_s._vk_row" in merge
     assert "city" not in merge
     assert "explode(array_repeat(0, CAST(_vk_w AS INT)))" in insert
     assert "xxhash64(" in insert
