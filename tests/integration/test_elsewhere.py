@@ -101,14 +101,16 @@ CHILD = textwrap.dedent(
     spark = configured_session(settings=json.loads(settings), **{how: where})
     spark.sql("CREATE NAMESPACE shop.retail")
     spark.sql("USE shop.retail")
-    shop = Retail(spark, 2000)
+    shop = Retail(spark, 1000)
     shop.create()
     warehouse = vk.connect(spark=spark, catalog="shop", ledger=f"sqlite:///{folder}/ledger.db")
     for name, query in VIEWS.items():
-        warehouse.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        warehouse.sql(f"CREATE MATERIALIZED VIEW {name} WITH NO DATA AS {query}")
+    filled = warehouse.refresh()
     shop.pass_day(1)
     epoch = warehouse.refresh(policy="incremental")
     print(json.dumps({
+        "filled": sorted({view.strategy for view in filled.views}),
         "strategies": sorted({view.strategy for view in epoch.views}),
         "views": len(epoch.views),
         "exact": all(found.ok for found in warehouse.verify()),
@@ -116,8 +118,6 @@ CHILD = textwrap.dedent(
         == spark.sql("SELECT count(*) FROM pos").collect()[0][0],
         "history": warehouse.history().to_spark().count(),
         "shown": warehouse.sql("SHOW MATERIALIZED VIEWS").count(),
-        "full": sorted({view.strategy for view in warehouse.refresh(policy="full").views}),
-        "again": all(found.ok for found in warehouse.verify()),
     }), flush=True)
     """
 )
@@ -139,22 +139,25 @@ def run_child(how: str, where: str, folder: Path, **more: str) -> dict[str, obje
         text=True,
         timeout=400,
         check=False,
-        env={key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
+        env={
+            **{key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
+            "SPARK_TESTING": "1",  # lets Connect take a free port instead of 15002
+        },
     )
-    assert child.returncode == 0, child.stderr[-4000:]
+    # Spark's own stack traces come after ours, and are long.
+    assert child.returncode == 0, child.stderr[child.stderr.find("Traceback") :][:6000]
     answer: dict[str, object] = json.loads(child.stdout.strip().splitlines()[-1])
     return answer
 
 
 EXPECTED = {
+    "filled": ["full"],
     "strategies": ["incremental"],
     "views": 5,
     "exact": True,
     "rows": True,
     "history": 10,
     "shown": 5,
-    "full": ["full"],
-    "again": True,
 }
 
 
