@@ -17,6 +17,9 @@ from viewkeeper.warehouse import Warehouse
 
 HIDDEN = "_viewkeeper"
 
+# A JVM that lives for a minute is done before the optimising compiler has paid off.
+SHORT_LIVED_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
 
 @dataclass(frozen=True)
 class World:

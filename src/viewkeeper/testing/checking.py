@@ -65,7 +65,9 @@ def check(oracle: Oracle, case: Case, *, seed: int = 0, random: bool = False, at
         except Exception:  # a statement that cannot be run any more: too much was left out
             return False
 
-    raise WrongResult(seed, outcome, shrink(suspects, fails, attempts=attempts))
+    # What failed first is the likeliest to fail alone.
+    alone = suspects.only(outcome.failures[0].views)
+    raise WrongResult(seed, outcome, shrink(alone if fails(alone) else suspects, fails, attempts=attempts))
 
 
 def check_view(

@@ -8,6 +8,7 @@ both ways. A view that should be kept by deltas and was not is a failure, too.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -120,7 +121,9 @@ class Oracle:
             epoch = warehouse.refresh(*names, policy=cycle.policy)
             verified = warehouse.verify()
         except Exception as error:  # what is no ViewkeeperError is a failure all the more
-            outcome.failures.append(Failure(number, tuple(views), *_told(error)))
+            kind, message = _told(error)
+            named = tuple(name for name in views if re.search(rf"\b{name}\b", message))
+            outcome.failures.append(Failure(number, named or tuple(views), kind, message))
             return
         if number:
             outcome.failures += _recomputed(number, cycle, epoch, views)
