@@ -126,4 +126,7 @@ def embedded_engine(folder: Path) -> Engine:
 
 def first_line(error: Exception) -> str:
     """What Spark says, without the plan and the stack."""
-    return str(error).strip().split("\n", 1)[0][:500]
+    lines = str(error).strip().split("\n", 2)
+    # What Spark raises of its own is told by py4j in two lines, the first of them naming a Java object.
+    telling = 1 if lines[0].startswith("An error occurred while calling ") and len(lines) > 1 else 0
+    return lines[telling].removeprefix(": ")[:500]
