@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from random import Random
 
 from viewkeeper.testing.cases import Case, Cycle, View
@@ -55,7 +56,11 @@ def check(oracle: Oracle, case: Case, *, seed: int = 0, random: bool = False, at
         return outcome
     views = [view for view in case.views if view.name not in outcome.skipped]
     cycles = case.cycles[: max(failure.cycle for failure in outcome.failures)]
-    suspects = Case(case.tables, tuple(views), cycles)
+    ran = tuple(
+        replace(cycle, statements=tuple(s for s in cycle.statements if s not in outcome.skipped))
+        for cycle in cycles
+    )
+    suspects = Case(case.tables, tuple(views), ran)
 
     kinds = {failure.kind for failure in outcome.failures}
 

@@ -63,7 +63,7 @@ class Outcome:
     compared: int = 0
     incremental: int = 0
     skipped: list[str] = field(default_factory=list)
-    """Views of random cases that Spark itself has no meaning for."""
+    """Views and statements of random cases that Spark itself refuses."""
 
     @property
     def ok(self) -> bool:
@@ -79,8 +79,8 @@ class Oracle:
         self._clean_up = clean_up
 
     def run(self, case: Case, *, skip_invalid: bool = False) -> Outcome:
-        """Run a case to its end or to the first cycle that fails. ``skip_invalid`` passes over views that
-        Spark has no meaning for, which random ones may be."""
+        """Run a case to its end or to the first cycle that fails. ``skip_invalid`` passes over views and
+        statements that Spark refuses, as it may refuse random ones."""
         outcome = Outcome()
         with self._warehouse() as warehouse:
             for statement in case.tables:
@@ -92,7 +92,8 @@ class Oracle:
                 if not outcome.ok:
                     break
                 for statement in cycle.statements:
-                    warehouse.spark.sql(statement)
+                    if not _runs(warehouse.spark, statement, skip_invalid=skip_invalid):
+                        outcome.skipped.append(statement)
                 self._check(warehouse, number, cycle, views, outcome)
         return outcome
 
@@ -169,6 +170,16 @@ def _has_a_meaning(spark: SparkSession, query: str) -> bool:
         return bool(spark.sql(query).columns)
     except Exception:  # whatever Spark says against it: it is not a test of ours
         return False
+
+
+def _runs(spark: SparkSession, statement: str, *, skip_invalid: bool) -> bool:
+    try:
+        spark.sql(statement)
+    except Exception:  # whatever Spark or Iceberg say against it: it is not a test of ours
+        if not skip_invalid:
+            raise
+        return False
+    return True
 
 
 def _recomputed(number: int, cycle: Cycle, epoch: Epoch, views: dict[str, View]) -> Iterator[Failure]:
