@@ -14,10 +14,11 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from world import SHORT_LIVED_JVM, assert_exact, assert_tidy, current_storages, ledger_of, table_names
+from world import SHORT_LIVED_JVM, assert_exact, assert_tidy, ledger_of
 
 from viewkeeper.epochs import EpochRunner
 from viewkeeper.events import EpochPublished, Event, PointPassed
@@ -34,16 +35,15 @@ class Killed(BaseException):
 
 
 class Trap:
-    """Counts events, and from the k-th on lets nobody pass. What a refresh does before it looks at the
-    sources, to finish what an earlier one left, counts only when asked for."""
+    """Counts events, and from the k-th on lets nobody pass. What happens before the sources are looked at,
+    to finish what an earlier epoch left, does not count."""
 
-    def __init__(self, *, also_recovery: bool = False) -> None:
+    def __init__(self) -> None:
         self.at: int | None = None
         self.seen: list[Event] = []
-        self._also_recovery = also_recovery
 
     def __call__(self, event: Event) -> None:
-        if not self.seen and not self._also_recovery and isinstance(event, PointPassed):
+        if not self.seen and isinstance(event, PointPassed):
             return
         self.seen.append(event)
         if self.at is not None and len(self.seen) >= self.at:
@@ -170,45 +170,45 @@ def test_create_replace_and_drop_killed_at_every_event(
     tmp_path: Path,
     killed: Callable[[Callable[[], object]], bool],
 ) -> None:
-    trap = Trap(also_recovery=True)
+    """A view is there with its rows, or not at all; replaced, or as it was; its storage goes with it."""
+    trap = Trap()
     victim = open_warehouse(tmp_path, on_event=trap, lease_seconds=LEASE_SECONDS)
     victim.spark.sql("CREATE TABLE sales (item STRING, qty INT) USING iceberg")
     victim.spark.sql("INSERT INTO sales VALUES ('pen', 1), ('ink', 2)")
-    for statement, then in (
-        ("CREATE MATERIALIZED VIEW IF NOT EXISTS v AS SELECT qty FROM sales", ["lake.default.v"]),
-        ("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT qty, 'new' AS k FROM sales", ["lake.default.v"]),
-        ("DROP MATERIALIZED VIEW IF EXISTS v", []),
-    ):
-        before = victim.views()
-        old = victim.history(limit=1)
+
+    def at_every_event(statement: str, name: Callable[[int], str]) -> int:
+        """Runs it for one view after the other and kills each at a later event, until one gets through."""
         at = 0
         while True:
             at += 1
+            view = name(at)
+            text = statement.format(view)
             trap.set(at)
-            if not killed(lambda statement=statement: victim.sql(statement)):  # type: ignore[misc]
-                break
-            wait_for_lease(tmp_path)
+            died = killed(partial(victim.sql, text))
             trap.set(None)
-            # Defined and readable, or not there at all; never a name without rows.
-            published = victim.history(limit=1)[:1] != old[:1]
-            assert victim.views() == (then if published else before)
-            for view in victim.views():
-                assert victim.sql(f"SELECT count(*) FROM {view}").collect()[0][0] == 2
-            if published and at > 4 and not statement.startswith("CREATE OR"):
-                break  # the statement is a no-op from here on; the chores are finished below
-            if at > 40:
-                break
-        wait_for_lease(tmp_path)
-        trap.set(None)
-        victim.sql(statement)
-        assert victim.views() == then
-        assert_exact(victim)
-        open_warehouse(tmp_path)  # whoever comes next finishes what is left
-        assert victim._ledger.chores() == ()
-        assert set(table_names(victim.spark, "lake", "_viewkeeper")) <= current_storages(victim)
-        listed = [row["viewName"] for row in victim.spark.sql("SHOW VIEWS IN lake.default").collect()]
-        assert listed == [view.rsplit(".", 1)[-1] for view in then]
-    assert table_names(victim.spark, "lake", "_viewkeeper") == []
+            wait_for_lease(tmp_path)
+            if f"lake.default.{view}" in victim.views():
+                assert victim.sql(f"SELECT qty FROM {view}").count() == 2, text
+            if not died:
+                return at
+
+    events = at_every_event("CREATE MATERIALIZED VIEW {} AS SELECT qty FROM sales", "v{}".format)
+    created = victim.views()
+    assert 3 < len(created) < events  # killed after the commit point, and before it
+    create = "CREATE OR REPLACE MATERIALIZED VIEW {} AS SELECT qty, 'new' AS k FROM sales"
+    events = at_every_event(create, lambda at: f"v{1 + at % events}")
+    replaced = [view for view in victim.views() if "k" in victim.sql(f"SELECT * FROM {view}").columns]
+    assert 3 < len(replaced) < events
+    before = len(victim.views())
+    at_every_event("DROP MATERIALIZED VIEW {}", lambda at: victim.views()[0].rsplit(".", 1)[-1])
+    left = victim.views()
+    assert len(left) < before - 3
+
+    heir = open_warehouse(tmp_path)  # whoever comes next finishes what is left
+    assert_exact(heir)
+    assert_tidy(heir)
+    listed = [row["viewName"] for row in heir.spark.sql("SHOW VIEWS IN lake.default").collect()]
+    assert sorted(listed) == sorted(view.rsplit(".", 1)[-1] for view in left)
 
 
 CHILD = textwrap.dedent(
