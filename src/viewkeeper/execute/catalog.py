@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from viewkeeper.algebra.relations import Relation
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.execute.sessions import Sessions
+from viewkeeper.execute.tuning import METADATA
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import quote_path
 
@@ -38,7 +39,7 @@ class Catalog:
 
     @property
     def session(self) -> SparkSession:
-        return self._sessions.pinned(self._pins)
+        return self._sessions.pinned(self._pins, METADATA)
 
     def catalogs(self) -> frozenset[str]:
         """The names of the catalogs that can be named first in a table's name."""

@@ -72,10 +72,8 @@ class Engine:
     ) -> Executor:
         """For one epoch."""
         pins = {name: view.definition.session for name, view in views.items()}
-        changed_rows = {
-            view.view: view.work.changed for view in plan.views if view.strategy is Strategy.INCREMENTAL
-        }
-        return Executor(self.sessions, pins, self.pins, changed_rows, emit)
+        sizes = {view.view: view.work for view in plan.views if view.strategy is Strategy.INCREMENTAL}
+        return Executor(self.sessions, pins, self.pins, sizes, emit)
 
     def create_storage(self, table: str, layout: Layout, definition: ViewDefinition) -> None:
         """An empty storage table; a type that Iceberg cannot store is the definition's error."""

@@ -35,6 +35,7 @@ from viewkeeper.plan.steps import (
     Publish,
     Share,
     Step,
+    Work,
 )
 from viewkeeper.sql.printer import print_relation
 
@@ -68,13 +69,13 @@ class Executor:
         sessions: Sessions,
         pins: Mapping[str, SessionPins],
         default_pins: SessionPins,
-        changed_rows: Mapping[str, int | None],
+        sizes: Mapping[str, Work],
         emit: Callable[[Event], None],
     ) -> None:
         self._sessions = sessions
         self._pins = pins
         self._default_pins = default_pins
-        self._changed_rows = changed_rows
+        self._sizes = sizes
         self._emit = emit
         self._staging = Staging()
         self._lock = threading.Lock()
@@ -140,7 +141,8 @@ class Executor:
     def _extract(self, step: Extract) -> None:
         started = time.monotonic()
         self._emit(StepStarted(None, Phase.EXTRACT, step.table))
-        session = self._sessions.pinned(self._default_pins, tuning_for(step.inserted + step.deleted))
+        tuning = tuning_for(step.inserted + step.deleted, step.table_rows)
+        session = self._sessions.pinned(self._default_pins, tuning)
         rows = self._staging.stage(session, step.name, session.sql(step.sql)).count()
         seconds = time.monotonic() - started
         with self._lock:
@@ -197,9 +199,10 @@ class Executor:
 
     def _run_install(self, step: Install, context: InstallContext) -> Counts:
         counts = self.outcomes[step.view].counts
-        statements = self._statements(step, counts, context.storage_rows.get(step.view))
+        storage_rows = context.storage_rows.get(step.view)
+        statements = self._statements(step, counts, storage_rows)
         pins, properties = self._pins[step.view], context.properties[step.view]
-        tuning = tuning_for(None if isinstance(step.source, ComputeRows) else counts.total)
+        tuning = tuning_for(None if isinstance(step.source, ComputeRows) else counts.total, storage_rows)
         with self._sessions.writing(pins, context.branch, properties, tuning) as session:
             for statement in statements:
                 session.sql(statement)
@@ -237,7 +240,8 @@ class Executor:
         self._emit(StepFinished(view, phase, seconds, counts.total))
 
     def _session(self, view: str) -> SparkSession:
-        return self._sessions.pinned(self._pins[view], tuning_for(self._changed_rows.get(view)))
+        work = self._sizes.get(view, Work())
+        return self._sessions.pinned(self._pins[view], tuning_for(work.changed, work.full))
 
 
 def text(step: ComputeRows) -> str:

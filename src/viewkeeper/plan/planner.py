@@ -320,6 +320,7 @@ class _Planner:
                 reason=change.reason,
                 inserted=change.inserted,
                 deleted=change.deleted,
+                table_rows=self._situation.rows.get(scan.table) if parent is None else parent.rows,
             )
 
     # Building blocks.

@@ -40,6 +40,7 @@ class Extract:
     reason: str | None
     inserted: int
     deleted: int
+    table_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
