@@ -64,16 +64,16 @@ def test_every_kind(spark: SparkSession, version: str) -> None:
         (UnionAll((old, Project(keys, (Named("a", column("k")),)))), [(1,), (1,), (9,), (None,), (None,)]),
         (Distinct(UnionAll((old, old))), [(1,), (None,)]),
         (
-            Aggregate(now, (), (AggregateCall("n", "count", None), AggregateCall("s", "sum", column("a")))),
+            Aggregate(now, (), (AggregateCall("n", "count"), AggregateCall("s", "sum", (column("a"),)))),
             [(3, 4)],
         ),
         (
-            Project(Aggregate(now, ("b",), (AggregateCall("m", "max", column("a")),)), keep(["m"])),
+            Project(Aggregate(now, ("b",), (AggregateCall("m", "max", (column("a"),)),)), keep(["m"])),
             [(1,), (3,), (None,)],
         ),
         (Expand(keys, "n"), [(1,), (1,), (9,)]),
         (
-            Aggregate(TableAt("lake.default.printed", version, ()), (), (AggregateCall("n", "count", None),)),
+            Aggregate(TableAt("lake.default.printed", version, ()), (), (AggregateCall("n", "count"),)),
             [(2,)],
         ),
     ]

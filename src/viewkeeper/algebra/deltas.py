@@ -67,7 +67,7 @@ def consolidate(delta: Delta) -> Delta:
 
     γ_{columns; w = Σ w}(ΔR), then σ_{w ≠ 0}. Rows that came and went cancel out.
     """
-    summed = Aggregate(delta.relation, delta.columns, (AggregateCall(WEIGHT, "sum", column(WEIGHT)),))
+    summed = Aggregate(delta.relation, delta.columns, (AggregateCall(WEIGHT, "sum", (column(WEIGHT),)),))
     return Delta(Filter(summed, compose(column(WEIGHT), " <> 0")))
 
 

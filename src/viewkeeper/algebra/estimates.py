@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from viewkeeper.algebra.relations import Aggregate, Distinct, Join, Relation, Scan, UnionAll, children
+from viewkeeper.algebra.relations import Aggregate, Distinct, Join, Relation, Repeat, Scan, UnionAll, children
 from viewkeeper.algebra.rules.leaves import Leaves
 from viewkeeper.algebra.scalars import Column, Scalar
 
@@ -27,6 +27,8 @@ def size(relation: Relation, leaves: Leaves) -> int | None:
     known = [each for each in sizes if each is not None]
     if len(known) < len(sizes):
         return None
+    if isinstance(relation, Repeat):
+        return relation.times * known[0]
     return sum(known) if isinstance(relation, UnionAll) else max(known, default=0)
 
 
@@ -34,6 +36,9 @@ def delta_size(relation: Relation, leaves: Leaves) -> int | None:
     """Rows of a relation's delta, as if every changed row of a leaf came through once."""
     if isinstance(relation, Scan):
         return leaves.delta_size(relation)
+    if isinstance(relation, Repeat):
+        below = delta_size(relation.child, leaves)
+        return None if below is None else relation.times * below
     return _sum(delta_size(child, leaves) for child in children(relation))
 
 

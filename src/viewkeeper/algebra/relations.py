@@ -206,18 +206,31 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate function applied to an expression (``None``: COUNT(*)), and the column it makes."""
+    """An aggregate function, what it is applied to, and the column it makes; COUNT(*) has no argument.
+
+    ``written`` is the whole call in the user's words, where there is more to it than function and arguments:
+    a DISTINCT, a WITHIN GROUP, constants that must stay constants.
+    """
 
     name: str
     function: str
-    argument: Scalar | None
+    arguments: tuple[Scalar, ...] = ()
+    written: Scalar | None = None
 
     def __post_init__(self) -> None:
         _require(self.function == self.function.lower(), "aggregate functions are named in lower case")
+        _require(self.written is None or not self.arguments, "what is written out has no other arguments")
 
     @property
     def columns(self) -> frozenset[str]:
-        return self.argument.columns if self.argument is not None else frozenset()
+        if self.written is not None:
+            return self.written.columns
+        return frozenset[str]().union(*(argument.columns for argument in self.arguments))
+
+    @property
+    def reads(self) -> tuple[Scalar, ...]:
+        """The expressions that the call is made of."""
+        return self.arguments if self.written is None else (self.written,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +268,22 @@ class Expand:
         return tuple(name for name in self.child.columns if name != self.count)
 
 
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Each row of the child so many times, numbered from 0: once for each grouping set, say."""
+
+    child: Relation
+    number: str
+    times: int
+
+    def __post_init__(self) -> None:
+        _distinct(self.columns, "repeat")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, self.number)
+
+
 Relation: TypeAlias = (
     Scan
     | TableAt
@@ -268,6 +297,7 @@ Relation: TypeAlias = (
     | Distinct
     | Aggregate
     | Expand
+    | Repeat
 )
 
 

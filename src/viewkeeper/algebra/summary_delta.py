@@ -1,12 +1,18 @@
 """Summary-deltas: what a change does to the groups of an aggregate (Mumick et al. 1997, Section 4).
 
-Propagate (4.1)     sd = γ_{keys; Σ contribution}(π_{keys, contributions}(ΔR))
-Refresh   (4.2)     T  = γ_{keys; combine}((V_old ⋉ sd) ⊎ sd)
+Propagate (4.1)     pc = π_{keys, contributions}(ΔR)           prepare-changes
+                    sd = γ_{keys; Σ contribution}(pc)          the summary-delta
+Refresh   (4.2)     T  = γ_{keys; combine}((V_old ⋉ sd) ⊎ sd)  the touched groups, as they will be
 
-where a row of weight w contributes w to COUNT(*), w to COUNT(e) unless e is NULL, and e·w to SUM(e). T holds
-the touched groups as they will be, with an operation each: I(nsert), U(pdate), D(elete), and the identity of
-the stored row. When a function cannot be combined, T is computed from the new rows of the touched groups
-instead (affected keys).
+A row of weight w contributes w to COUNT(*), w to COUNT(e) unless e is NULL, e·w to SUM(e). What deletions can
+take back only by looking at the rest of the group (MIN, say) is kept apart in sd: the extremum of the
+insertions, and that of the deletions. For that the change must be net, else a row that came and went would
+count as an insertion; so rows that cancel out are removed first.
+
+T has an operation for each group: I(nsert), U(pdate), D(elete), or R(ecompute) where what went was the
+stored extremum itself and nothing as good came in (Figure 8, with the test of weakly minimal changes in 4.3:
+δt.m = t.m; but NULL + δ is δ, and COUNT(e) becomes 0, not NULL). Groups marked R are then computed from the
+new rows. When a function cannot be combined at all, every touched group is.
 """
 
 from __future__ import annotations
@@ -16,7 +22,14 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT, Combine, Kept
 from viewkeeper.algebra.deltas import Delta, keys_of
-from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project, Relation, UnionAll
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Project,
+    Relation,
+    UnionAll,
+)
 from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.leaves import Leaves, new
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep, words
@@ -27,7 +40,7 @@ ROW = "_vk_row"
 _IS = "_vk_is"
 
 _NO_ROW = words("CAST(NULL AS BIGINT)")
-_COUNT_ROWS = Kept(AggregateCall(GROUP_COUNT, "count", None), Combine.ADD)
+_COUNT_ROWS = Kept(AggregateCall(GROUP_COUNT, "count"), Combine.ADD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,65 +65,178 @@ class Groups:
         return dict(self.types)[name]
 
 
+def can_combine(kept: Sequence[Kept]) -> bool:
+    """Whether stored values and a summary-delta give the new values, but for some groups at the worst."""
+    return all(each.combine.survives_insertions for each in kept)
+
+
 def is_self_maintainable(kept: Sequence[Kept], *, insert_only: bool) -> bool:
-    """Definition 3.1: whether stored values and changes alone give the new values."""
-    allowed = {Combine.ADD, Combine.LEAST, Combine.GREATEST} if insert_only else {Combine.ADD}
-    return all(each.combine in allowed for each in kept)
+    """Definition 3.1: whether stored values and changes alone always give the new values."""
+    return can_combine(kept) and (insert_only or not _fragile(kept))
 
 
-def summary_delta(groups: Groups, change: Delta) -> Relation:
-    """sd: the net change of every group that the change touches (prepare-changes, then aggregate)."""
-    prepared = Project(
-        change.relation,
-        (*keep(groups.keys), *(Named(kept.name, _contribution(kept)) for kept in groups.all_kept)),
-    )
-    return Aggregate(prepared, groups.keys, tuple(_combining(kept) for kept in groups.all_kept))
+def _fragile(kept: Sequence[Kept]) -> list[Kept]:
+    """What may have to be recomputed after deletions."""
+    return [each for each in kept if not each.combine.survives_deletions]
+
+
+# Propagate.
+
+
+def prepare_changes(groups: Groups, change: Delta, *, insert_only: bool) -> Relation:
+    """pc: the keys and what each changed row contributes; where deletions are to be told from insertions,
+    of the net change."""
+    contributions = [Named(kept.name, _contribution(kept)) for kept in groups.all_kept]
+    prepared = Project(change.relation, (*keep(groups.keys), *contributions))
+    fragile = [] if insert_only else _fragile(groups.kept)
+    if not fragile:
+        return prepared
+    extrema = [kept.name for kept in fragile]
+    sums = tuple(_combining(kept) for kept in groups.all_kept if kept not in fragile)
+    net = Aggregate(prepared, (*groups.keys, *extrema), sums)
+    came, went = compose(column(GROUP_COUNT), " > 0"), compose(column(GROUP_COUNT), " < 0")
+    apart = [Named(name, compose("CASE WHEN ", came, " THEN ", column(name), " END")) for name in extrema]
+    apart += [
+        Named(gone(name), compose("CASE WHEN ", went, " THEN ", column(name), " END")) for name in extrema
+    ]
+    return Project(net, (*keep(groups.keys), *keep(call.name for call in sums), *apart))
+
+
+def summary_delta(groups: Groups, change: Delta, *, insert_only: bool) -> Relation:
+    """sd: the net change of every group that the change touches."""
+    prepared = prepare_changes(groups, change, insert_only=insert_only)
+    return Aggregate(prepared, groups.keys, tuple(sd_calls(groups.kept, insert_only=insert_only)))
+
+
+def sd_calls(kept: Sequence[Kept], *, insert_only: bool) -> list[AggregateCall]:
+    """The calls that add up contributions, or summary-deltas of smaller groups."""
+    calls = [_combining(each) for each in (_COUNT_ROWS, *kept)]
+    if not insert_only:
+        calls += [
+            AggregateCall(gone(each.name), each.combine.function, (column(gone(each.name)),))
+            for each in _fragile(kept)
+        ]
+    return calls
+
+
+def gone(name: str) -> str:
+    """The column of a summary-delta that holds what the deletions took, of this kept column."""
+    return f"{name}_gone"
 
 
 def _contribution(kept: Kept) -> Scalar:
-    weight, argument = column(WEIGHT), kept.call.argument
-    if argument is None:
+    weight = column(WEIGHT)
+    if not kept.call.arguments:
         return weight
-    if kept.combine is not Combine.ADD:
-        return argument
-    if kept.call.function == "count":
-        return compose("CASE WHEN ", argument, " IS NULL THEN 0 ELSE ", weight, " END")
-    return compose(argument, " * ", weight)
+    (argument,) = kept.call.arguments
+    match kept.combine:
+        case Combine.ADD if kept.call.function == "count":
+            return compose("CASE WHEN ", argument, " IS NULL THEN 0 ELSE ", weight, " END")
+        case Combine.ADD:
+            return compose(argument, " * ", weight)
+        case Combine.XOR:
+            none = compose(argument, " - ", argument)  # 0 in the type of e, NULL where e is
+            return compose("CASE WHEN ", weight, " % 2 <> 0 THEN ", argument, " ELSE ", none, " END")
+        case _:
+            return argument
 
 
 def _combining(kept: Kept) -> AggregateCall:
-    match kept.combine:
-        case Combine.ADD:
-            return AggregateCall(kept.name, "sum", column(kept.name))
-        case Combine.LEAST:
-            return AggregateCall(kept.name, "min", column(kept.name))
-        case Combine.GREATEST | Combine.RECOMPUTE:
-            # A recomputed value stands in one row only; max picks it and passes over the NULLs.
-            return AggregateCall(kept.name, "max", column(kept.name))
+    return AggregateCall(kept.name, kept.combine.function, (column(kept.name),))
 
 
-def touched_by_summary_delta(groups: Groups, stored: Relation, sd: Relation) -> Relation:
+# Refresh.
+
+
+def touched_by_summary_delta(
+    groups: Groups, stored: Relation, sd: Relation, *, insert_only: bool
+) -> Relation:
     """T from the stored groups, with their identity, and ``sd``, which is read twice: share it first."""
     touched = restrict(stored, Project(sd, keep(groups.keys))) if groups.keys else stored
+    fragile = [] if insert_only else _fragile(groups.kept)
     names = [kept.name for kept in groups.all_kept]
+    before = [Named(_was(kept), column(kept.name)) for kept in fragile]
+    before += [_null(groups, kept, name) for kept in fragile for name in (_came(kept), gone(kept.name))]
+    change = [_null(groups, kept, _was(kept)) for kept in fragile]
+    change += [
+        Named(name, column(source))
+        for kept in fragile
+        for name, source in ((_came(kept), kept.name), (gone(kept.name), gone(kept.name)))
+    ]
     both = UnionAll(
         (
-            Project(touched, (*keep(groups.keys), *keep(names), *keep([ROW]))),
-            Project(sd, (*keep(groups.keys), *keep(names), Named(ROW, _NO_ROW))),
+            Project(touched, (*keep(groups.keys), *keep(names), *before, *keep([ROW]))),
+            Project(sd, (*keep(groups.keys), *keep(names), *change, Named(ROW, _NO_ROW))),
         )
     )
-    calls = (*(_combining(kept) for kept in groups.all_kept), AggregateCall(ROW, "max", column(ROW)))
+    apart = tuple(
+        AggregateCall(name, kept.combine.function, (column(name),))
+        for kept in fragile
+        for name in (_was(kept), _came(kept), gone(kept.name))
+    )
+    calls = (*(_combining(kept) for kept in groups.all_kept), *apart, _any_row())
     is_there = compose(column(GROUP_COUNT), " <> 0") if groups.keys else words("true")
-    return _with_operation(groups, Aggregate(both, groups.keys, calls), is_there)
+    lost = [_lost(kept) for kept in fragile]
+    return _with_operation(groups, Aggregate(both, groups.keys, calls), is_there, lost)
+
+
+def _was(kept: Kept) -> str:
+    return f"{kept.name}_was"
+
+
+def _came(kept: Kept) -> str:
+    return f"{kept.name}_came"
+
+
+def _null(groups: Groups, kept: Kept, name: str) -> Named:
+    return Named(name, words(f"CAST(NULL AS {groups.type_of(kept.name)})"))
+
+
+def _any_row() -> AggregateCall:
+    return AggregateCall(ROW, "max", (column(ROW),))
+
+
+def _lost(kept: Kept) -> Scalar:
+    """Whether a stored value is no longer right, and the summary-delta cannot tell the new one."""
+    went, was, came = column(gone(kept.name)), column(_was(kept)), column(_came(kept))
+    assert kept.counter is not None
+    some_left = compose(column(kept.counter), " > 0")
+    match kept.combine:
+        case Combine.LEAST:
+            gone_extremum = compose(
+                went, " = ", was, " AND ", compose("coalesce(", came, " > ", was, ", true)")
+            )
+        case Combine.GREATEST:
+            gone_extremum = compose(
+                went, " = ", was, " AND ", compose("coalesce(", came, " < ", was, ", true)")
+            )
+        case _:
+            gone_extremum = compose(went, " IS NOT NULL")
+    return compose(some_left, " AND ", gone_extremum)
+
+
+def recomputed(groups: Groups, draft: Relation, leaves: Leaves) -> Relation:
+    """T when some groups of the draft are marked R: these from their new rows, the others as they are."""
+    marked = Filter(draft, compose(column(OPERATION), " = 'R'"))
+    others = Filter(draft, compose(column(OPERATION), " <> 'R'"))
+    keys = Project(marked, keep(groups.keys)) if groups.keys else None
+    fresh = _from_new_rows(groups, marked, keys, leaves)
+    return UnionAll((Project(others, keep(fresh.columns)), fresh))
 
 
 def touched_by_recomputing(groups: Groups, stored: Relation, change: Delta, leaves: Leaves) -> Relation:
-    """T from the new rows of the touched groups."""
+    """T from the new rows of all the touched groups."""
+    if not groups.keys:
+        return _from_new_rows(groups, stored, None, leaves)
+    keys = leaves.share(keys_of(change, groups.keys), "affected groups")
+    return _from_new_rows(groups, restrict(stored, keys), keys, leaves)
+
+
+def _from_new_rows(groups: Groups, touched: Relation, keys: Relation | None, leaves: Leaves) -> Relation:
+    """The groups of these keys, computed from their rows, with the identity that the touched ones have."""
     after = new(groups.child, leaves)
-    touched = stored
-    if groups.keys:
-        keys = leaves.share(keys_of(change, groups.keys), "affected groups")
-        after, touched = restrict(after, keys), restrict(stored, keys)
+    if keys is not None:
+        after = restrict(after, keys)
     fresh = Aggregate(after, groups.keys, groups.rows.calls)
     names = [kept.name for kept in groups.all_kept]
     nothing = tuple(Named(name, words(f"CAST(NULL AS {groups.type_of(name)})")) for name in names)
@@ -120,14 +246,19 @@ def touched_by_recomputing(groups: Groups, stored: Relation, change: Delta, leav
             Project(fresh, (*keep(groups.keys), *keep(names), Named(ROW, _NO_ROW), Named(_IS, words("1")))),
         )
     )
-    calls = tuple(AggregateCall(name, "max", column(name)) for name in (*names, ROW, _IS))
+    calls = tuple(AggregateCall(name, "max", (column(name),)) for name in (*names, ROW, _IS))
     return _with_operation(groups, Aggregate(both, groups.keys, calls), compose(column(_IS), " = 1"))
 
 
-def _with_operation(groups: Groups, combined: Relation, is_there: Scalar) -> Relation:
+def _with_operation(
+    groups: Groups, combined: Relation, is_there: Scalar, lost: Sequence[Scalar] = ()
+) -> Relation:
     """Adds the operation, gives each value its stored type, and drops groups that never were."""
+    update = words("'U'")
+    for each in lost:
+        update = compose("CASE WHEN ", each, " THEN 'R' ELSE ", update, " END")
     operation = compose(
-        "CASE WHEN ", column(ROW), " IS NOT NULL THEN CASE WHEN ", is_there, " THEN 'U' ELSE 'D' END"
+        "CASE WHEN ", column(ROW), " IS NOT NULL THEN CASE WHEN ", is_there, " THEN ", update, " ELSE 'D' END"
         " WHEN ", is_there, " THEN 'I' END",
     )  # fmt: skip
     values = tuple(Named(kept.name, _final(kept, groups)) for kept in groups.all_kept)

@@ -32,6 +32,7 @@ class _Cuts:
     found: list[tuple[int, int, Parts]] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)
     units: set[int] = field(default_factory=set)
+    aggregate: exp.Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,17 @@ class Reader:
         lookup: Lookup,
         known: Collection[str],
         replace: Replace = lambda _: None,
+        aggregate: exp.Expr | None = None,
     ) -> Scalar:
         """The expression as the user wrote it, with the columns that ``lookup`` finds in its holes.
 
         ``known`` are the names that may be columns here: should one of them stand somewhere that the walk
-        has not accounted for, the expression is not understood."""
+        has not accounted for, the expression is not understood. ``aggregate`` is the one call of an
+        aggregate that may stand in it."""
         where = span(node)
         if where is None:
             raise self.not_understood(node)
-        cuts = _Cuts()
+        cuts = _Cuts(aggregate=aggregate)
         self._walk(node, lookup, replace, cuts, frozenset())
         self._account(where, cuts, known)
         return Scalar(tuple(_merged(self._pieces(where, sorted(cuts.found, key=lambda cut: cut[0])))))
@@ -93,9 +96,7 @@ class Reader:
                 raise self.stop(ReasonCode.SUBQUERY_EXPRESSION, node)
             case exp.Window():
                 raise self.stop(ReasonCode.WINDOW_FUNCTION, node, _called(node.this))
-            case exp.Filter():
-                raise self.stop(ReasonCode.AGGREGATE_FILTER, node, _called(node.this))
-            case exp.WithinGroup():
+            case exp.Filter() | exp.WithinGroup() if _innermost(node) is not cuts.aggregate:
                 raise self.stop(ReasonCode.AGGREGATE_FUNCTION, node, _called(node.this))
             case exp.Placeholder() | exp.Parameter() | exp.SessionParameter():
                 raise self.not_understood(node)
@@ -121,7 +122,8 @@ class Reader:
         children = list(node.iter_expressions())
         if isinstance(node, exp.Anonymous):
             name = node.name.lower()
-            self._check_function(node, name)
+            if node is not cuts.aggregate:
+                self._check_function(node, name)
             unit = children[0] if children else None
             if name in functions.DATE_UNIT_FIRST and len(children) == 3 and isinstance(unit, exp.Column):
                 cuts.units.add(self._index(unit.parts[0]))
@@ -141,7 +143,7 @@ class Reader:
         if name in functions.WINDOW_ONLY:
             raise self.stop(ReasonCode.WINDOW_FUNCTION, node, name)
         if name in functions.GROUPING:
-            raise self.stop(ReasonCode.GROUPING_SETS, node, name)
+            raise self.not_understood(node)
         raise self.stop(ReasonCode.USER_FUNCTION, node, name)
 
     def _column(self, node: exp.Column, lookup: Lookup, cuts: _Cuts, variables: frozenset[str]) -> None:
@@ -280,6 +282,13 @@ def _merged(pieces: Iterator[str | Column]) -> Iterator[str | Column]:
         yield piece
     if words:
         yield words
+
+
+def _innermost(node: exp.Expr) -> exp.Expr:
+    """The call that FILTER and WITHIN GROUP stand around."""
+    while isinstance(node, exp.Filter | exp.WithinGroup):
+        node = node.this
+    return node
 
 
 def _called(node: exp.Expr | None) -> str:

@@ -6,14 +6,9 @@ are aggregates, generators or windows, and which have no place in a view. All na
 
 from __future__ import annotations
 
-MAINTAINED: dict[str, str] = {
-    "count": "count",
-    "sum": "sum",
-    "avg": "avg",
-    "mean": "avg",
-    "min": "min",
-    "max": "max",
-}
+from viewkeeper.algebra.aggregates import ALIASES, FUNCTIONS
+
+MAINTAINED: dict[str, str] = {**{name: name for name in FUNCTIONS}, **ALIASES}
 """The aggregates that the algebra knows, each under the one name it has there."""
 
 _AGGREGATES = """

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sqlglot import exp
 
-from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Relation
-from viewkeeper.algebra.scalars import Column, Named, Scalar, column, keep
+from viewkeeper.algebra.aggregates import FUNCTIONS, SAME_WITH_DISTINCT
+from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project, Relation, Repeat
+from viewkeeper.algebra.scalars import Column, Named, Scalar, column, compose, keep, words
 from viewkeeper.analyse.expressions import Parts, Reader, same_key
 from viewkeeper.analyse.from_clause import column_lookup, only
-from viewkeeper.analyse.functions import AGGREGATES, MAINTAINED
+from viewkeeper.analyse.functions import AGGREGATES, GROUPING, MAINTAINED
+from viewkeeper.analyse.grouping_sets import grouping_id, has_sets, is_grouped_away, key_in_sets, spelt_out
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.scopes import Ambiguous, Names, Output, Scope
@@ -36,6 +38,27 @@ class _Key:
     scalar: Scalar
 
 
+@dataclass(slots=True)
+class _Inputs:
+    """What an aggregate reads of its input: columns, and expressions over them, each computed once."""
+
+    plain: dict[str, None] = field(default_factory=dict)
+    computed: dict[tuple[str | Column, ...], Named] = field(default_factory=dict)
+
+    def add(self, scalar: Scalar, name: str) -> str:
+        """The column that has this value; the name is for one that has to be computed."""
+        if scalar.is_column:
+            (known,) = scalar.columns
+            self.plain[known] = None
+            return known
+        return self.computed.setdefault(same_key(scalar), Named(name, scalar)).name
+
+    def read_from(self, child: Relation) -> Relation:
+        if not self.computed:
+            return child
+        return project(child, [*keep(self.plain), *self.computed.values()])
+
+
 def has_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate is called in the expression, other than as a window or inside a subquery."""
     if isinstance(node, exp.Query):
@@ -57,11 +80,11 @@ class Grouping:
         self._names = names
         self._scope = scope
         self._items = items
-        self._calls: dict[
-            tuple[str, tuple[str | Column, ...] | None], tuple[AggregateCall, Scalar | None]
-        ] = {}
+        self._calls: dict[tuple[object, ...], AggregateCall] = {}
         self._aliases: dict[str, Scalar] = {}
         self._wish: str | None = None
+        self._sets: list[frozenset[int]] = []
+        self._set = ""
         self._keys = self._read_keys(group)
 
     def build(self, child: Relation, having: exp.Having | None) -> tuple[Relation, list[Scalar]]:
@@ -74,40 +97,40 @@ class Grouping:
         return relation, scalars
 
     def _aggregate(self, child: Relation) -> Aggregate:
-        computed: dict[tuple[str | Column, ...], Named] = {}
-        plain: list[str] = []
+        inputs = _Inputs()
+        sources: list[str] = []
         for key in self._keys:
-            if key.scalar.is_column:
-                plain.append(key.name)
-            else:
-                computed[same_key(key.scalar)] = Named(key.name, key.scalar)
+            own = self._names.fresh(f"{key.name}_of") if self._sets else key.name
+            sources.append(inputs.add(key.scalar, own))
         calls: list[AggregateCall] = []
-        for call, argument in self._calls.values():
-            if argument is None:
-                calls.append(call)
-                continue
-            if argument.is_column:
-                plain += argument.columns
-                source = argument
-            else:
-                wish = f"{call.name}_of"
-                named = computed.get(same_key(argument)) or Named(self._names.fresh(wish), argument)
-                computed.setdefault(same_key(argument), named)
-                source = column(named.name)
-            calls.append(AggregateCall(call.name, call.function, source))
-        if computed:
-            child = project(child, [*keep(dict.fromkeys(plain)), *computed.values()])
-        return Aggregate(child, tuple(key.name for key in self._keys), tuple(calls))
+        for call in self._calls.values():
+            for name in sorted(call.columns) if call.written is not None else ():
+                inputs.add(column(name), name)
+            wish = f"{call.name}_of"
+            arguments = [column(inputs.add(each, self._names.fresh(wish))) for each in call.arguments]
+            calls.append(replace(call, arguments=tuple(arguments)))
+        child = inputs.read_from(child)
+        keys = tuple(key.name for key in self._keys)
+        if not self._sets:
+            return Aggregate(child, keys, tuple(calls))
+        repeated = Repeat(child, self._set, len(self._sets))
+        in_sets = [
+            Named(key.name, key_in_sets(column(source), self._sets, at, self._set))
+            for at, (key, source) in enumerate(zip(self._keys, sources, strict=True))
+        ]
+        read = dict.fromkeys(name for call in calls for name in sorted(call.columns))
+        return Aggregate(
+            Project(repeated, (*in_sets, *keep([self._set]), *keep(read))), (*keys, self._set), tuple(calls)
+        )
 
     # Keys
 
     def _read_keys(self, group: exp.Group | None) -> list[_Key]:
         if group is None:
             return []
-        for clause in ("grouping_sets", "cube", "rollup"):
-            if group.args.get(clause):
-                raise self._reader.stop(ReasonCode.GROUPING_SETS, group, clause.replace("_", " ").upper())
-        only(self._reader, group, "expressions", "all")
+        only(self._reader, group, "expressions", "all", "grouping_sets", "cube", "rollup")
+        if has_sets(group):
+            return self._read_sets(spelt_out(group))
         if group.args.get("all"):
             if group.expressions:
                 raise self._reader.not_understood(group, "GROUP BY ALL with expressions")
@@ -116,11 +139,23 @@ class Grouping:
             )
         return self._unique([self._read_key(node) for node in group.expressions])
 
+    def _read_sets(self, sets: Sequence[Sequence[exp.Expr]]) -> list[_Key]:
+        """The keys of all the sets, under names of their own: within a set some are NULL."""
+        keys: dict[tuple[str | Column, ...], _Key] = {}
+        for nodes in sets:
+            members = set()
+            for node in nodes:
+                scalar, wish = self._read_key(node)
+                name = next(iter(scalar.columns)) if scalar.is_column else "key"
+                if same_key(scalar) not in keys:
+                    keys[same_key(scalar)] = _Key(self._names.fresh(wish or name), scalar)
+                members.add(list(keys).index(same_key(scalar)))
+            self._sets.append(frozenset(members))
+        self._set = self._names.fresh("grouping_set")
+        return list(keys.values())
+
     def _read_key(self, node: exp.Expr) -> tuple[Scalar, str | None]:
         match node:
-            case exp.GroupingSets() | exp.Cube() | exp.Rollup():
-                kind = "GROUPING SETS" if isinstance(node, exp.GroupingSets) else type(node).__name__.upper()
-                raise self._reader.stop(ReasonCode.GROUPING_SETS, node, kind)
             case exp.Tuple():
                 raise self._reader.not_understood(node)
             case exp.Literal() if not node.is_string and node.name.isdecimal():
@@ -170,20 +205,20 @@ class Grouping:
             return column(item.output.column)
         return self._scalar(item.node)
 
-    def _scalar(self, node: exp.Expr) -> Scalar:
-        return self._reader.scalar(node, column_lookup(self._scope), self._scope.names())
+    def _scalar(self, node: exp.Expr, aggregate: exp.Expr | None = None) -> Scalar:
+        lookup = column_lookup(self._scope)
+        return self._reader.scalar(node, lookup, self._scope.names(), aggregate=aggregate)
 
     # The select list and HAVING
 
     def _read_item(self, item: Item) -> Scalar:
         if item.node is None:
             scalar = self._item_scalar(item)
-            if same_key(scalar) not in {same_key(key.scalar) for key in self._keys}:
-                reason = ReasonCode.GROUPING_EXPRESSION.reason(item.name or "a column")
-                raise NotIncremental(reason)
-            return scalar
-        is_call = isinstance(item.node, exp.Anonymous) and item.node.name.lower() in MAINTAINED
-        self._wish = item.name if is_call else None
+            for key in self._keys:
+                if same_key(key.scalar) == same_key(scalar):
+                    return column(key.name)
+            raise NotIncremental(ReasonCode.GROUPING_EXPRESSION.reason(item.name or "a column"))
+        self._wish = item.name if _aggregate_called(item.node) is not None else None
         scalar = self._over_groups(item.node)
         if item.name is not None:
             self._aliases.setdefault(self._scope.fold(item.name), scalar)
@@ -209,14 +244,15 @@ class Grouping:
         return self._over_groups(having.this)
 
     def _is_aggregated(self, scalar: Scalar) -> bool:
-        return any(call.name in scalar.columns for call, _ in self._calls.values())
+        return any(call.name in scalar.columns for call in self._calls.values())
 
     def _lookup(self, parts: Sequence[str]) -> tuple[Parts, int] | None:
         found = self._scope.resolve(parts)
         if found is not None:
             output, used = found
-            if any(key.scalar == column(output.column) for key in self._keys):
-                return (Column(output.column),), used
+            for key in self._keys:
+                if key.scalar == column(output.column):
+                    return (Column(key.name),), used
             raise NotIncremental(ReasonCode.GROUPING_EXPRESSION.reason(".".join(parts)))
         alias = self._aliases.get(self._scope.fold(parts[0]))
         if alias is None:
@@ -224,8 +260,11 @@ class Grouping:
         return (alias.parts if alias.is_column else ("(", *alias.parts, ")")), 1
 
     def _replace(self, node: exp.Expr) -> Scalar | None:
-        if isinstance(node, exp.Anonymous) and node.name.lower() in MAINTAINED:
-            return self._call(node)
+        called = _aggregate_called(node)
+        if called is not None:
+            return self._call(node, called)
+        if isinstance(node, exp.Anonymous) and node.name.lower() in GROUPING and self._sets:
+            return self._grouping(node)
         if span(node) is None or isinstance(node, exp.Column | exp.Literal | exp.Alias | exp.Lambda):
             return None
         if all(key.scalar.is_column for key in self._keys) or has_aggregate(node):
@@ -236,33 +275,68 @@ class Grouping:
             return None
         return next((column(key.name) for key in self._keys if same_key(key.scalar) == scalar), None)
 
-    def _call(self, node: exp.Anonymous) -> Scalar:
-        function = MAINTAINED[node.name.lower()]
-        argument = self._argument(node, function)
-        identity = (function, None if argument is None else same_key(argument))
-        if identity not in self._calls:
-            wish = self._wish or _call_name(function, argument)
-            call = AggregateCall(self._names.fresh(wish), function, None)
-            self._calls[identity] = (call, argument)
-        return column(self._calls[identity][0].name)
+    def _grouping(self, node: exp.Anonymous) -> Scalar:
+        """GROUPING(key) or GROUPING_ID(keys); the latter of all the keys if none is named."""
+        places = {same_key(key.scalar): at for at, key in enumerate(self._keys)}
+        try:
+            named = [places[same_key(self._scalar(each))] for each in node.expressions]
+        except KeyError as error:
+            raise self._reader.not_understood(node) from error
+        if node.name.lower() == "grouping":
+            if len(named) != 1:
+                raise self._reader.not_understood(node)
+            return is_grouped_away(self._sets, named[0], self._set)
+        return grouping_id(self._sets, named or range(len(self._keys)), self._set)
 
-    def _argument(self, node: exp.Anonymous, function: str) -> Scalar | None:
-        arguments = node.expressions
-        if any(isinstance(argument, exp.Distinct) for argument in arguments):
-            raise self._reader.stop(ReasonCode.AGGREGATE_DISTINCT, node, function)
-        if len(arguments) != 1:
-            raise self._reader.stop(ReasonCode.AGGREGATE_FUNCTION, node, f"{function} of several expressions")
-        (argument,) = arguments
-        modified = isinstance(
-            argument, exp.Order | exp.Limit | exp.IgnoreNulls | exp.RespectNulls | exp.HavingMax
-        )
-        if modified or isinstance(argument, exp.Alias | exp.Kwarg):
-            raise self._reader.stop(ReasonCode.AGGREGATE_FUNCTION, node, function)
-        if function == "count" and isinstance(argument, exp.Star | exp.Literal | exp.Boolean):
-            if isinstance(argument, exp.Star):
-                only(self._reader, argument)
+    def _call(self, node: exp.Expr, called: exp.Anonymous) -> Scalar:
+        """The column of an aggregate call. ``node`` is all of it: with FILTER and WITHIN GROUP."""
+        function = MAINTAINED[called.name.lower()]
+        arguments = self._arguments(node, called, function)
+        written = self._scalar(node, called) if arguments is None else None
+        reads = (written,) if written is not None else arguments or ()
+        identity = (function, written is None, *map(same_key, reads))
+        if identity not in self._calls:
+            wish = self._wish or _call_name(function, arguments)
+            self._calls[identity] = AggregateCall(
+                self._names.fresh(wish), function, tuple(arguments or ()), written
+            )
+        return column(self._calls[identity].name)
+
+    def _arguments(self, node: exp.Expr, called: exp.Anonymous, function: str) -> list[Scalar] | None:
+        """What the function is applied to; ``None``: the call stays in the user's words as a whole."""
+        wanted = FUNCTIONS[function].arguments
+        nodes = called.expressions
+        if len(nodes) == 1 and isinstance(nodes[0], exp.Distinct) and function in SAME_WITH_DISTINCT:
+            nodes = nodes[0].expressions
+        plain = wanted == len(nodes) and not any(isinstance(each, _MODIFIED) for each in nodes)
+        if not plain or not isinstance(node, exp.Anonymous | exp.Filter):
             return None
-        return self._scalar(argument)
+        if function == "count" and isinstance(nodes[0], exp.Star | exp.Literal | exp.Boolean):
+            if isinstance(nodes[0], exp.Star):
+                only(self._reader, nodes[0])
+            return self._filtered(node, [words("1")]) if isinstance(node, exp.Filter) else []
+        return self._filtered(node, [self._scalar(each) for each in nodes])
+
+    def _filtered(self, node: exp.Expr, arguments: list[Scalar]) -> list[Scalar]:
+        """f(e) FILTER (WHERE p) is f(CASE WHEN p THEN e END): every aggregate with arguments skips NULL."""
+        if not isinstance(node, exp.Filter):
+            return arguments
+        condition = self._scalar(node.expression.this)
+        return [compose("CASE WHEN ", condition, " THEN ", argument, " END") for argument in arguments]
+
+
+_MODIFIED = (
+    *(exp.Distinct, exp.Order, exp.Limit, exp.IgnoreNulls, exp.RespectNulls, exp.HavingMax),
+    *(exp.Alias, exp.Kwarg),
+)
+
+
+def _aggregate_called(node: exp.Expr | None) -> exp.Anonymous | None:
+    """The aggregate that this expression is a call of, with or without FILTER and WITHIN GROUP."""
+    while isinstance(node, exp.Filter | exp.WithinGroup):
+        node = node.this
+    is_call = isinstance(node, exp.Anonymous) and node.name.lower() in MAINTAINED
+    return node if is_call and isinstance(node, exp.Anonymous) else None
 
 
 def _inside_aggregate(node: exp.Expr) -> bool:
@@ -276,7 +350,7 @@ def _aggregates(item: Item) -> bool:
     return item.node is not None and has_aggregate(item.node)
 
 
-def _call_name(function: str, argument: Scalar | None) -> str:
-    if argument is not None and argument.is_column:
-        return f"{function}_{next(iter(argument.columns))}"
-    return function if argument is not None else "count"
+def _call_name(function: str, arguments: Sequence[Scalar] | None) -> str:
+    if arguments and arguments[0].is_column:
+        return f"{function}_{next(iter(arguments[0].columns))}"
+    return function

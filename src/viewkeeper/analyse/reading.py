@@ -1,6 +1,7 @@
 """Analysis from end to end: a query's text in, its normal form and a verdict out.
 
-    refuse what is no query ──► ask Spark ──► find the tables ──► read the structure ──► ask Spark again
+    refuse what is no query ──► ask Spark ──► one meaning ──► find the tables ──► read the structure
+    ──► ask Spark again
 
 Spark is the referee twice: it says whether the query is valid and what its columns are, and whether the
 SQL made from what we read has the same columns. Where reading ends early, the reason says why, and the
@@ -18,6 +19,7 @@ from sqlglot import exp
 from viewkeeper.algebra.relations import IllFormed, Relation, scans
 from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.analyse.analysis import Analysis, QueryText, Reason
+from viewkeeper.analyse.canonical import canonical
 from viewkeeper.analyse.expressions import Reader
 from viewkeeper.analyse.holes import Resolve, query_text, refuse_paths
 from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
@@ -62,10 +64,11 @@ def analyse(
     original = text.sql[: text.tokens[-1].end + 1]
     schema = _ask(referee, original, candidates)
     names = _output_names(schema, columns)
+    text, said = _canonical(text, schema, referee)
     holes = query_text(text, resolve)
     _check_holes(text, holes, schema, referee)
     try:
-        relation = _relation(text, session, resolve, names, [name for name, _ in schema])
+        relation = _relation(text, session, resolve, names, said)
         _check_rows_compare(names, schema)
         _check_tables(relation, holes)
         _check_same(relation, names, schema, referee)
@@ -121,6 +124,28 @@ def _ask(referee: Referee, query: str, candidates: Callable[[], Iterable[str]]) 
                 refusal.message, code=refusal.code, hint=hint, position=refusal.position
             )
         raise refusal from error
+
+
+def _canonical(text: SqlText, schema: Schema, referee: Referee) -> tuple[SqlText, list[str]]:
+    """The query with one meaning, and the names that Spark gives to its columns."""
+    rewritten = canonical(text)
+    if rewritten is text:
+        return text, [name for name, _ in schema]
+    try:
+        found: Schema = referee(rewritten.sql)
+    except Exception as error:
+        if not isinstance(error, SparkError | DefinitionError):
+            raise
+        found = ()
+    if _types(found) != _types(schema):
+        raise DefinitionError(
+            "An aggregate of the query depends on the order in which its rows are read",
+            code="VK-NONDETERMINISTIC",
+            hint="Give columns that collect_list, max_by and the like compute a name with AS, and collect"
+            " only values that can be sorted.",
+            position=position_at(text.sql, 0),
+        )
+    return rewritten, [name for name, _ in found]
 
 
 def _near(name: str, tables: Iterable[str]) -> list[str]:

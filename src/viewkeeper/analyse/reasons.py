@@ -18,9 +18,6 @@ class ReasonCode(Enum):
     SET_OPERATION = "SET_OPERATION"
     LIMIT = "LIMIT"
     AGGREGATE_FUNCTION = "AGGREGATE_FUNCTION"
-    AGGREGATE_DISTINCT = "AGGREGATE_DISTINCT"
-    AGGREGATE_FILTER = "AGGREGATE_FILTER"
-    GROUPING_SETS = "GROUPING_SETS"
     GROUPING_EXPRESSION = "GROUPING_EXPRESSION"
     TIME_WINDOW = "TIME_WINDOW"
     LATERAL_VIEW = "LATERAL_VIEW"
@@ -65,18 +62,9 @@ _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
     ReasonCode.SET_OPERATION: ("{0} is not kept incrementally yet", "UNION and UNION ALL are"),
     ReasonCode.LIMIT: ("{0} is not kept incrementally yet", None),
     ReasonCode.AGGREGATE_FUNCTION: (
-        "the aggregate {0} is not kept incrementally yet",
-        "COUNT, SUM, AVG, MIN and MAX are",
+        "the aggregate {0} is not kept incrementally",
+        "its answer is approximate or not a matter of the rows alone",
     ),
-    ReasonCode.AGGREGATE_DISTINCT: (
-        "{0}(DISTINCT …) is not kept incrementally yet",
-        "an aggregate over a SELECT DISTINCT in FROM is",
-    ),
-    ReasonCode.AGGREGATE_FILTER: (
-        "{0}(…) FILTER is not kept incrementally yet",
-        "an aggregate over CASE WHEN … END is",
-    ),
-    ReasonCode.GROUPING_SETS: ("{0} is not kept incrementally yet", "a UNION ALL of plain GROUP BYs is"),
     ReasonCode.GROUPING_EXPRESSION: (
         "{0} is neither a grouping expression nor inside an aggregate, as far as could be seen",
         "write it letter for letter as it stands in GROUP BY",

@@ -16,6 +16,7 @@ from viewkeeper.algebra.relations import (
     Nothing,
     Project,
     Relation,
+    Repeat,
     Scan,
     SemiJoin,
     Staged,
@@ -95,6 +96,9 @@ def prune(relation: Relation, needed: Iterable[str]) -> Relation:
             calls = tuple(call for call in relation.calls if call.name in wanted)
             read = frozenset(relation.keys).union(*(call.columns for call in calls))
             return Aggregate(prune(relation.child, read), relation.keys, calls)
+        case Repeat():
+            child = prune(relation.child, wanted - {relation.number})
+            return Repeat(child, relation.number, relation.times)
         case TableAt() | Staged() | Nothing() | SemiJoin() | Expand():
             return relation  # the planner makes these; a query that was just read has none
         case _:

@@ -151,16 +151,24 @@ class Executor:
 
     def _compute_groups(self, step: ComputeGroups) -> Counts:
         session = self._session(step.view)
-        touched = self._staging.stage(session, step.name, session.sql(print_relation(step.relation)))
+        first = step.draft or step.name
+        touched = self._staging.stage(session, first, session.sql(print_relation(step.relation)))
         counted = touched.selectExpr(
             f"count_if({OPERATION} = 'I') AS inserted",
             f"count_if({OPERATION} = 'D') AS deleted",
             f"count_if({OPERATION} = 'U') AS updated",
+            f"count_if({OPERATION} = 'R') AS recompute",
             f"coalesce(min({GROUP_COUNT}), 0) AS least",
         ).collect()[0]
         if counted["least"] < 0:
             raise _negative(step.view, f"a group would hold {counted['least']} rows")
-        return Counts(counted["inserted"], counted["deleted"], counted["updated"])
+        marked = int(counted["recompute"])
+        if marked:
+            assert step.recomputed is not None
+            self._staging.stage(session, step.name, session.sql(print_relation(step.recomputed)))
+        elif step.draft is not None:
+            self._staging.rename(step.draft, step.name)
+        return Counts(counted["inserted"], counted["deleted"], counted["updated"] + marked, marked)
 
     def _compute_bag(self, step: ComputeBag) -> Counts:
         session = self._session(step.view)

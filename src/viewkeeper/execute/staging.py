@@ -32,6 +32,14 @@ class Staging:
             self._staged[name] = (session, kept)
         return kept
 
+    def rename(self, old: str, name: str) -> None:
+        """Make what is staged under one name readable under another."""
+        with self._lock:
+            session, rows = self._staged.pop(old)
+            self._staged[name] = (session, rows)
+        rows.createOrReplaceGlobalTempView(name.removeprefix(_GLOBAL))
+        session.catalog.dropGlobalTempView(old.removeprefix(_GLOBAL))
+
     @staticmethod
     def _keep(session: SparkSession, rows: DataFrame) -> DataFrame:
         if is_connect(session):

@@ -12,6 +12,8 @@ class Counts:
     inserted: int = 0
     deleted: int = 0
     updated: int = 0
+    recomputed: int = 0
+    """Of the updated groups, those that had to be computed from the rows: their extremum was deleted."""
 
     @property
     def total(self) -> int:

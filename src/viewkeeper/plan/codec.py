@@ -29,6 +29,7 @@ CODEC = Codec(
         relations.AggregateCall,
         relations.Aggregate,
         relations.Expand,
+        relations.Repeat,
         aggregates.Combine,
         aggregates.Kept,
         summary_delta.Groups,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from viewkeeper.algebra.aggregates import is_reproducible
-from viewkeeper.algebra.relations import Aggregate, Filter, Project, Relation, children, scans
+from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project, Relation, children, scans
 from viewkeeper.algebra.scalars import Named
 from viewkeeper.analyse.analysis import Reason
 from viewkeeper.analyse.reasons import ReasonCode
@@ -34,13 +34,18 @@ def _inexact_inner_aggregate(relation: Relation, types: Types) -> Reason | None:
     view that does no harm: groups are replaced by their key."""
     for aggregate in _inner(relation):
         for call in aggregate.calls:
-            if call.argument is None or call.function not in ("sum", "avg"):
-                continue
-            asked = Project(aggregate.child, (Named("_vk_argument", call.argument),))
-            kind = types(asked)["_vk_argument"]
-            if not is_reproducible(call, kind):
-                return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, kind)
+            kinds = _kinds(aggregate, call, types)
+            if not is_reproducible(call, kinds):
+                return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, ", ".join(kinds))
     return None
+
+
+def _kinds(aggregate: Aggregate, call: AggregateCall, types: Types) -> list[str]:
+    """The types of the arguments, or of the call itself where it is written out."""
+    if call.written is not None:
+        return [types(Aggregate(aggregate.child, (), (call,)))[call.name]]
+    named = tuple(Named(f"_vk_argument_{at}", each) for at, each in enumerate(call.arguments))
+    return list(types(Project(aggregate.child, named)).values()) if named else []
 
 
 def _inner(relation: Relation) -> Iterator[Aggregate]:

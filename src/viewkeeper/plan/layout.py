@@ -133,7 +133,7 @@ def _groups_layout(
     declared: Mapping[str, str],
     types: Types,
 ) -> Layout:
-    arguments = {call.argument for call in core.calls if call.argument is not None}
+    arguments = dict.fromkeys(argument for call in core.calls for argument in call.arguments)
     named = {argument: f"_vk_argument_{at}" for at, argument in enumerate(arguments)}
     asked = Project(core.child, tuple(Named(name, argument) for argument, name in named.items()))
     argument_types = types(asked) if arguments else {}

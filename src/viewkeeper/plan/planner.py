@@ -17,7 +17,9 @@ from viewkeeper.algebra.scalars import Named, column, compose, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,
     Groups,
+    can_combine,
     is_self_maintainable,
+    recomputed,
     summary_delta,
     touched_by_recomputing,
     touched_by_summary_delta,
@@ -280,12 +282,7 @@ class _Planner:
         if change is None:
             return None
         stored = view.layout.identified(view.storage, view.snapshot)
-        if is_self_maintainable(groups.kept, insert_only=insert_only(groups.child, leaves)):
-            sd = leaves.share(summary_delta(groups, change), "summary-delta")
-            touched = touched_by_summary_delta(groups, stored, sd)
-        else:
-            touched = touched_by_recomputing(groups, stored, change, leaves)
-        step = ComputeGroups(self._name("groups"), view.name, touched)
+        step = self._touched_groups(view, groups, stored, change, leaves)
         self._add(step)
         delta_name = None
         if self._children[view.name]:
@@ -293,6 +290,21 @@ class _Planner:
         self._outcomes[view.name] = ParentOutcome(Strategy.INCREMENTAL, delta_name, None, work.changed or 0)
         self._install(view, Installer.MERGE_GROUPS, step)
         return Installer.MERGE_GROUPS
+
+    def _touched_groups(
+        self, view: ViewInput, groups: Groups, stored: Relation, change: Delta, leaves: ViewLeaves
+    ) -> ComputeGroups:
+        name = self._name("groups")
+        if not can_combine(groups.kept):
+            touched = touched_by_recomputing(groups, stored, change, leaves)
+            return ComputeGroups(name, view.name, touched)
+        only_insertions = insert_only(groups.child, leaves)
+        sd = leaves.share(summary_delta(groups, change, insert_only=only_insertions), "summary-delta")
+        touched = touched_by_summary_delta(groups, stored, sd, insert_only=only_insertions)
+        if is_self_maintainable(groups.kept, insert_only=only_insertions):
+            return ComputeGroups(name, view.name, touched)
+        draft = Staged(self._name("draft"), tuple(Field(each, each) for each in touched.columns), small=True)
+        return ComputeGroups(name, view.name, touched, draft.name, recomputed(groups, draft, leaves))
 
     def _extract_for(self, view: ViewInput, relation: Relation) -> None:
         """Make sure that what the view's deltas begin with is extracted, with all the columns needed."""

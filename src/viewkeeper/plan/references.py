@@ -37,6 +37,8 @@ def staged_by(step: Step, known: Iterable[str]) -> frozenset[str]:
         case ComputeRows(query=query):
             assert not isinstance(query, str)
             return staged_in(query)
+        case ComputeGroups(recomputed=after) if after is not None:
+            return (staged_in(step.relation) | staged_in(after)) - {step.draft}
         case Share() | ComputeGroups() | ComputeBag() | ComputeVisible():
             return staged_in(step.relation)
         case Install():

@@ -55,11 +55,17 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class ComputeGroups:
-    """Compute the touched groups of a view as they will be, each with its operation."""
+    """Compute the touched groups of a view as they will be, each with its operation.
+
+    Where deletions may take an extremum, what is computed first is a draft, in which some groups may be
+    marked; only then ``recomputed`` is run, which computes these from their rows.
+    """
 
     name: str
     view: str
     relation: Relation
+    draft: str | None = None
+    recomputed: Relation | None = None
 
 
 @dataclass(frozen=True, slots=True)

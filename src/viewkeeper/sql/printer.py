@@ -24,6 +24,7 @@ from viewkeeper.algebra.relations import (
     Nothing,
     Project,
     Relation,
+    Repeat,
     Scan,
     SemiJoin,
     Staged,
@@ -74,8 +75,9 @@ def _texts(relation: Relation) -> Iterator[str]:
                 yield from _words(conjunct)
         case Aggregate():
             for call in relation.calls:
-                yield from _words(call.argument) if call.argument else ()
-        case Nothing() | SemiJoin() | UnionAll() | Distinct() | Expand():
+                for scalar in call.reads:
+                    yield from _words(scalar)
+        case Nothing() | SemiJoin() | UnionAll() | Distinct() | Expand() | Repeat():
             pass
         case _:
             assert_never(relation)
@@ -128,6 +130,8 @@ class _Printer:
                 return self._aggregate(relation)
             case Expand():
                 return self._expand(relation)
+            case Repeat():
+                return self._repeat(relation)
             case _:
                 assert_never(relation)
 
@@ -217,6 +221,13 @@ class _Printer:
         terms = {name: term for name, term in operand.terms.items() if name != relation.count}
         return Select(terms, (*_prefixed("FROM ", operand.lines), copies))
 
+    def _repeat(self, relation: Repeat) -> Select:
+        operand = self._operand(relation.child, 1)
+        numbers = ", ".join(str(number) for number in range(relation.times))
+        repeated = f"LATERAL VIEW explode(array({numbers})) _vk_repeats AS {ident(relation.number)}"
+        own = own_terms([relation.number], "_vk_repeats")
+        return Select({**operand.terms, **own}, (*_prefixed("FROM ", operand.lines), repeated))
+
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
@@ -256,8 +267,8 @@ def _can_choose(child: Select, relation: Project) -> bool:
 def _can_group(child: Select, relation: Aggregate) -> bool:
     if not child.open or not all(child.terms[key].plain for key in relation.keys):
         return False
-    arguments = [call.argument for call in relation.calls if call.argument is not None]
-    return all(argument.is_column or fits(argument, child.terms) for argument in arguments)
+    scalars = [scalar for call in relation.calls for scalar in call.reads]
+    return all(scalar.is_column or fits(scalar, child.terms) for scalar in scalars)
 
 
 def _term(scalar: Scalar, child: Select) -> Term:
@@ -268,8 +279,10 @@ def _term(scalar: Scalar, child: Select) -> Term:
 
 
 def _call(call: AggregateCall, child: Select) -> str:
-    argument = "*" if call.argument is None else scalar_text(call.argument, child.terms)
-    return f"{call.function}({argument})"
+    if call.written is not None:
+        return scalar_text(call.written, child.terms)
+    arguments = ", ".join(scalar_text(argument, child.terms) for argument in call.arguments)
+    return f"{call.function}({arguments or '*'})"
 
 
 def _is_small(relation: Relation) -> bool:

@@ -52,6 +52,50 @@ class _From:
     rounded_inside: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A form of an aggregate call: the kinds it takes and gives, and whether its last bits are a matter of
+    the order of the rows (``adds``: for floating-point numbers)."""
+
+    text: str
+    takes: str
+    gives: str
+    weight: int = 1
+    adds: bool = False
+    inexact: bool = False
+
+
+_NUMERIC = " ".join(NUMBERS)
+_CALLS = (
+    _Shape("count({0}){filter}", "any", "bigint", 4),
+    _Shape("min({0}){filter}", "any", "same", 6),
+    _Shape("max({0}){filter}", "any", "same", 6),
+    _Shape("sum({0}){filter}", _NUMERIC, "sum", 10, adds=True),
+    _Shape("avg({0}){filter}", _NUMERIC, "average", 5, adds=True),
+    _Shape("count(DISTINCT {0}){filter}", "any", "bigint"),
+    _Shape("sum(DISTINCT {0}){filter}", "int decimal", "sum"),
+    _Shape("approx_count_distinct({0}){filter}", "any", "bigint"),
+    _Shape("bit_and({0}){filter}", "int bigint", "same"),
+    _Shape("bit_or({0}){filter}", "int bigint", "same"),
+    _Shape("bit_xor({0}){filter}", "int bigint", "same", 2),
+    _Shape("count_if({0}){filter}", "boolean", "bigint", 4),
+    _Shape("bool_and({0}){filter}", "boolean", "boolean", 4),
+    _Shape("bool_or({0}){filter}", "boolean", "boolean", 4),
+    _Shape("var_pop({0}){filter}", _NUMERIC, "double", inexact=True),
+    _Shape("stddev({0}){filter}", _NUMERIC, "double", inexact=True),
+    _Shape("covar_samp({0}, {2}){filter}", "int", "double", inexact=True),
+    _Shape("corr({0}, {2}){filter}", "int", "double", inexact=True),
+    _Shape("median({0}){filter}", "int", "double"),
+    _Shape("percentile({0}, 0.25){filter}", "int", "double"),
+    _Shape("mode({0}){filter}", "any", "same"),
+    _Shape("min_by({0}, {1}){filter}", "any", "same"),
+    _Shape("max_by({0}, {1}){filter}", "any", "same"),
+    _Shape("size(collect_set({0}){filter})", "any", "int"),
+    _Shape("concat_ws(',', collect_list({0}){filter})", "string", "string", 2),
+    _Shape("listagg({0}, ';'){filter}", "string", "string", 2),
+)
+
+
 class Views:
     """Makes up views over tables, and over the views that it made up before."""
 
@@ -193,7 +237,11 @@ class Views:
         listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
         sql = f"SELECT {listed}{tail}"
         if keys:
-            sql += "\nGROUP BY " + ", ".join(text for text, _ in keys)
+            listed_keys = ", ".join(text for text, _ in keys)
+            form = self._random.choices(
+                ("{0}", "ROLLUP ({0})", "CUBE ({0})", "GROUPING SETS (({0}), ())"), (9, 1, 1, 1)
+            )
+            sql += "\nGROUP BY " + form[0].format(listed_keys)
         having = self._random.random() < 0.25
         if having:
             text, kind, _ = self._call(expressions)
@@ -207,18 +255,24 @@ class Views:
 
     def _call(self, expressions: Expressions) -> tuple[str, str, bool]:
         """An aggregate call, its kind, and whether it adds up floating-point numbers."""
-        function = self._random.choice(("count(*)", "count", "sum", "sum", "avg", "min", "max"))
-        if function == "count(*)":
-            return function, "bigint", False
-        if function in ("count", "min", "max"):
-            (kind,) = self._kinds(expressions, 1, 1)
-            argument = expressions.of(kind, 1)
-            return f"{function}({argument})", "bigint" if function == "count" else kind, False
-        kind = self._random.choice([kind for kind in expressions.kinds if kind in NUMBERS] or NUMBERS)
-        argument = expressions.of(kind, 1)
-        sum_kind = {"int": "bigint"}.get(kind, kind)
-        average_kind = {"decimal": "decimal"}.get(kind, "double")
-        return f"{function}({argument})", sum_kind if function == "sum" else average_kind, kind == "double"
+        if self._random.random() < 0.15:
+            return "count(*)" + self._filter(expressions), "bigint", False
+        kind = self._random.choice(expressions.kinds or KINDS)
+        shapes = [shape for shape in _CALLS if shape.takes == "any" or kind in shape.takes.split()]
+        shape = self._random.choices(shapes, [shape.weight for shape in shapes])[0]
+        arguments = [expressions.of(kind, 1)]
+        if "{1}" in shape.text:
+            arguments.append(expressions.of(self._random.choice(expressions.kinds or KINDS), 1))
+        if "{2}" in shape.text:
+            arguments[1:] = [expressions.of("int", 1)] * 2
+        text = shape.text.format(*arguments, filter=self._filter(expressions))
+        result = {"same": kind, "sum": {"int": "bigint"}.get(kind, kind)}.get(shape.gives, shape.gives)
+        if shape.gives == "average":
+            result = "decimal" if kind == "decimal" else "double"
+        return text, result, shape.inexact or (shape.adds and kind == "double")
+
+    def _filter(self, expressions: Expressions) -> str:
+        return f" FILTER (WHERE {expressions.condition(1)})" if self._random.random() < 0.15 else ""
 
     def _union(self, depth: int) -> Query:
         kinds = [self._random.choice(KINDS) for _ in range(self._random.randint(1, 3))]
@@ -260,7 +314,7 @@ class Views:
                     f"LEFT JOIN {other.sql} b ON a.{key} = b.{other_key} GROUP BY a.{key}"
                 )
             case 1:
-                sql = f"SELECT {key}, count(DISTINCT {text}) AS n FROM {one.sql} GROUP BY {key}"
+                sql = f"SELECT {key}, CAST(try_sum({key}) AS BIGINT) AS n FROM {one.sql} GROUP BY {key}"
             case 2:
                 sql = f"SELECT {key}, count(*) OVER (PARTITION BY {text}) AS n FROM {one.sql}"
             case _:

@@ -6,10 +6,14 @@ CAST; over small whole numbers it agrees with Spark.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping
+from fractions import Fraction
+from functools import reduce
 from itertools import product
+from operator import and_, or_, xor
 from typing import Any, TypeAlias
 
 from typing_extensions import assert_never
@@ -26,6 +30,7 @@ from viewkeeper.algebra.relations import (
     Nothing,
     Project,
     Relation,
+    Repeat,
     Scan,
     SemiJoin,
     Staged,
@@ -40,6 +45,15 @@ Stored: TypeAlias = Mapping[str, tuple[tuple[str, ...], Bag]]
 """By name (``t@old`` for a table at a version): the columns and the rows."""
 
 _SQLITE = sqlite3.connect(":memory:", cached_statements=5_000)
+for _name, _function in {
+    "try_add": lambda a, b: a + b,
+    "try_subtract": lambda a, b: a - b,
+    "try_multiply": lambda a, b: a * b,
+    "try_divide": lambda a, b: a / b if b else None,
+}.items():
+    _SQLITE.create_function(
+        _name, 2, lambda a, b, f=_function: None if a is None or b is None else f(a, b), deterministic=True
+    )
 
 
 def scalar_value(scalar: Scalar, columns: tuple[str, ...], row: Row) -> Any:
@@ -107,6 +121,9 @@ def evaluate(relation: Relation, stored: Stored) -> Bag:
             for row, count in evaluate(child, stored).items():
                 result[row[:at] + row[at + 1 :]] += count * max(row[at], 0)
             return +result
+        case Repeat(child, _, times):
+            rows = evaluate(child, stored)
+            return Counter({(*row, number): count for row, count in rows.items() for number in range(times)})
         case _:
             assert_never(relation)
 
@@ -147,15 +164,33 @@ def _aggregated(relation: Aggregate, stored: Stored) -> Bag:
 
 
 def _called(call: AggregateCall, columns: tuple[str, ...], rows: list[tuple[Row, int]]) -> Any:
-    if call.argument is None:
+    if not call.arguments:
         return sum(count for _, count in rows)
-    found = [(scalar_value(call.argument, columns, row), count) for row, count in rows]
-    values = [(value, count) for value, count in found if value is not None]
+    found = [
+        (tuple(scalar_value(each, columns, row) for each in call.arguments), count) for row, count in rows
+    ]
+    there = [(values, count) for values, count in found if None not in values]
     if call.function == "count":
-        return sum(count for _, count in values)
-    if not values:
+        return sum(count for _, count in there)
+    if call.function == "count_if":
+        return sum(count for (value,), count in there if value)
+    if not there:
         return None
+    if call.function in ("corr", "covar_pop", "covar_samp", *_ROOTS, *_ROOTS.values()):
+        spread = _spread(call.function, [pair for pair, count in there for _ in range(count)])
+        return None if spread is None else round(spread, 6)
+    values = [(value, count) for (value,), count in there]
     match call.function:
+        case "bool_and":
+            return all(value for value, _ in values)
+        case "bool_or":
+            return any(value for value, _ in values)
+        case "bit_and":
+            return reduce(and_, (value for value, _ in values))
+        case "bit_or":
+            return reduce(or_, (value for value, _ in values))
+        case "bit_xor":
+            return reduce(xor, (value for value, count in values for _ in range(count)))
         case "sum":
             return sum(value * count for value, count in values)
         case "avg":
@@ -166,6 +201,27 @@ def _called(call: AggregateCall, columns: tuple[str, ...], rows: list[tuple[Row,
             return max(value for value, _ in values)
         case other:
             raise AssertionError(f"{other} is not interpreted")
+
+
+_ROOTS = {"stddev_pop": "var_pop", "stddev_samp": "var_samp"}
+
+
+def _spread(function: str, rows: list[tuple[Any, ...]]) -> float | None:
+    """Variance, covariance and the like."""
+    if function in _ROOTS:
+        variance = _spread(_ROOTS[function], rows)
+        return None if variance is None else math.sqrt(variance)
+    n, pairs = len(rows), [(Fraction(row[0]), Fraction(row[-1])) for row in rows]
+    means = [sum(side) / n for side in zip(*pairs, strict=True)]
+
+    def co(one: int, other: int) -> Fraction:
+        return sum(((p[one] - means[one]) * (p[other] - means[other]) for p in pairs), Fraction(0))
+
+    if function == "corr":
+        spread = co(0, 0) * co(1, 1)
+        return float(co(0, 1)) / math.sqrt(spread) if n > 1 and spread else None
+    below = n - 1 if function.endswith("samp") else n
+    return float(co(0, 1) / below) if below else None
 
 
 def net(delta: Delta, stored: Stored) -> Bag:

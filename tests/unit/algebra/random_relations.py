@@ -19,6 +19,7 @@ from viewkeeper.algebra.relations import (
     Join,
     Project,
     Relation,
+    Repeat,
     Scan,
     Staged,
     TableAt,
@@ -120,7 +121,8 @@ class RandomRelations:
         if depth == 0:
             return self._scan()
         makers: list[Callable[[int], Relation]] = [
-            self._filter, self._project, self._join, self._union, self._distinct, self.aggregate,
+            self._filter, self._project, self._join, self._union, self._distinct,
+            self._repeat, self.aggregate,
         ]  # fmt: skip
         return self._random.choice(makers)(depth - 1)
 
@@ -132,11 +134,19 @@ class RandomRelations:
         calls = [self._call(child) for _ in range(self._random.randint(0 if keys else 1, 3))]
         return Aggregate(child, keys, tuple(calls))
 
+    def _repeat(self, depth: int) -> Relation:
+        return Repeat(self.relation(depth), self._name(), self._random.randint(1, 3))
+
     def _call(self, child: Relation) -> AggregateCall:
-        function = self._random.choice(("count", "count", "sum", "min", "max"))
+        function = self._random.choice(
+            [
+                *("count", "count", "count_if", "sum", "sum", "min", "min", "max", "max"),
+                *("bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"),
+            ]
+        )
         if function == "count" and self._random.random() < 0.5:
-            return AggregateCall(self._name(), "count", None)
-        return AggregateCall(self._name(), function, self._scalar(child))
+            return AggregateCall(self._name(), "count")
+        return AggregateCall(self._name(), function, (self._scalar(child),))
 
     def _name(self) -> str:
         self._names += 1

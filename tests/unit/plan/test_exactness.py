@@ -7,8 +7,8 @@ from viewkeeper.plan.exactness import obstacle
 from .world import SALES, scan
 
 sales = scan(SALES, "store", "amount")
-total = Aggregate(sales, ("store",), (AggregateCall("total", "sum", column("amount")),))
-regrouped = Aggregate(total, ("total",), (AggregateCall("stores", "count", None),))
+total = Aggregate(sales, ("store",), (AggregateCall("total", "sum", (column("amount"),)),))
+regrouped = Aggregate(total, ("total",), (AggregateCall("stores", "count"),))
 
 
 def typed(kind):

@@ -39,7 +39,7 @@ sales = scan(SALES, "store", "amount")
 stores = Scan(STORES, (Field("store", "store_2"), Field("city", "city")))
 joined = Join((sales, stores), (Scalar((Column("store"), " = ", Column("store_2"))),))
 by_store = Aggregate(
-    sales, ("store",), (AggregateCall("n", "count", None), AggregateCall("total", "sum", column("amount")))
+    sales, ("store",), (AggregateCall("n", "count"), AggregateCall("total", "sum", (column("amount"),)))
 )
 rows = Project(joined, (Named("city", column("city")), Named("amount", column("amount"))))
 large = Filter(rows, Scalar((Column("amount"), " > 10")))

@@ -38,7 +38,7 @@ def same(*names: str) -> tuple[tuple[str, str], ...]:
 POS = TableAt("lake.shop.pos", "7", fields("store", "item", "qty"))
 STORES = TableAt("lake.shop.stores", "8", (Field("store", "store_2"), Field("city", "city")))
 DELTA = Staged("delta_pos", fields("store", "qty", "_vk_w"), small=True)
-SALES = Aggregate(POS, ("store",), (AggregateCall("total", "sum", column("qty")),))
+SALES = Aggregate(POS, ("store",), (AggregateCall("total", "sum", (column("qty"),)),))
 QTY_POSITIVE = compose(Column("qty"), " > 0")
 
 CASES: dict[str, tuple[Relation, str]] = {
@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Relation, str]] = {
         Aggregate(
             Project(POS, (*keep(["store"]), Named("e", compose(Column("qty"), " + 1")))),
             ("store",),
-            (AggregateCall("n", "count", None), AggregateCall("s", "sum", column("e"))),
+            (AggregateCall("n", "count"), AggregateCall("s", "sum", (column("e"),))),
         ),
         """\
         SELECT store, count(*) AS n, sum(qty + 1) AS s
@@ -114,11 +114,11 @@ CASES: dict[str, tuple[Relation, str]] = {
         GROUP BY k""",
     ),
     "a global aggregate": (
-        Aggregate(POS, (), (AggregateCall("n", "count", None),)),
+        Aggregate(POS, (), (AggregateCall("n", "count"),)),
         "SELECT count(*) AS n\nFROM lake.shop.pos VERSION AS OF 7",
     ),
     "a constant over a global aggregate stays one row": (
-        Project(Aggregate(POS, (), (AggregateCall("n", "count", None),)), (Named("one", words("1")),)),
+        Project(Aggregate(POS, (), (AggregateCall("n", "count"),)), (Named("one", words("1")),)),
         """\
         SELECT 1 AS one
         FROM (

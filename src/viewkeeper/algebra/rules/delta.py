@@ -12,6 +12,7 @@ from viewkeeper.algebra.relations import (
     Join,
     Project,
     Relation,
+    Repeat,
     Scan,
     UnionAll,
 )
@@ -32,6 +33,8 @@ def delta(relation: Relation, leaves: Leaves, expression: ChooseExpression = n_t
             return linear.filter_delta(relation, recur(relation.child))
         case Project():
             return linear.project_delta(relation, recur(relation.child))
+        case Repeat():
+            return linear.repeat_delta(relation, recur(relation.child))
         case UnionAll():
             return linear.union_delta(relation, [recur(child) for child in relation.inputs])
         case Join():
@@ -49,7 +52,7 @@ def insert_only(relation: Relation, leaves: Leaves) -> bool:
     match relation:
         case Scan():
             return leaves.insert_only(relation)
-        case Filter(child) | Project(child):
+        case Filter(child) | Project(child) | Repeat(child):
             return insert_only(child, leaves)
         case Join(inputs) | UnionAll(inputs):
             return all(insert_only(child, leaves) for child in inputs)

@@ -14,6 +14,7 @@ from viewkeeper.algebra.relations import (
     Nothing,
     Project,
     Relation,
+    Repeat,
     Scan,
     SemiJoin,
     Staged,
@@ -71,6 +72,8 @@ def at(relation: Relation, state: State, leaves: Leaves) -> Relation:
             return SemiJoin(at(child, state, leaves), at(keys_relation, state, leaves), on, anti)
         case Expand(child, count):
             return Expand(at(child, state, leaves), count)
+        case Repeat(child, number, times):
+            return Repeat(at(child, state, leaves), number, times)
 
 
 def old(relation: Relation, leaves: Leaves) -> Relation:
