@@ -46,8 +46,8 @@ class ForeignKey:
 class Edge:
     """v₂ ⪯ v₁: how the lower view is made of the upper one.
 
-    ``keys`` and the arguments of ``sources`` are over the upper view's columns and those of the tables joined,
-    named by their tables.
+    ``keys`` and the arguments of ``sources`` are over columns of the upper view and of the joined tables,
+    the latter named by their tables.
     """
 
     upper: str

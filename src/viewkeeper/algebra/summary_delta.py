@@ -72,10 +72,10 @@ def can_combine(kept: Sequence[Kept]) -> bool:
 
 def is_self_maintainable(kept: Sequence[Kept], *, insert_only: bool) -> bool:
     """Definition 3.1: whether stored values and changes alone always give the new values."""
-    return can_combine(kept) and (insert_only or not _fragile(kept))
+    return can_combine(kept) and (insert_only or not fragile(kept))
 
 
-def _fragile(kept: Sequence[Kept]) -> list[Kept]:
+def fragile(kept: Sequence[Kept]) -> list[Kept]:
     """What may have to be recomputed after deletions."""
     return [each for each in kept if not each.combine.survives_deletions]
 
@@ -86,13 +86,19 @@ def _fragile(kept: Sequence[Kept]) -> list[Kept]:
 def prepare_changes(groups: Groups, change: Delta, *, insert_only: bool) -> Relation:
     """pc: the keys and what each changed row contributes; where deletions are to be told from insertions,
     of the net change."""
-    contributions = [Named(kept.name, _contribution(kept)) for kept in groups.all_kept]
+    rows = column(WEIGHT)
+    contributions = [Named(kept.name, _contributed(kept, rows)) for kept in groups.all_kept]
     prepared = Project(change.relation, (*keep(groups.keys), *contributions))
-    fragile = [] if insert_only else _fragile(groups.kept)
-    if not fragile:
+    return net_changes(groups, prepared, insert_only=insert_only)
+
+
+def net_changes(groups: Groups, prepared: Relation, *, insert_only: bool) -> Relation:
+    """pc with the extrema of insertions and deletions apart, of what does not cancel out."""
+    may_go = [] if insert_only else fragile(groups.kept)
+    if not may_go:
         return prepared
-    extrema = [kept.name for kept in fragile]
-    sums = tuple(_combining(kept) for kept in groups.all_kept if kept not in fragile)
+    extrema = [kept.name for kept in may_go]
+    sums = tuple(_combining(kept) for kept in groups.all_kept if kept not in may_go)
     net = Aggregate(prepared, (*groups.keys, *extrema), sums)
     came, went = compose(column(GROUP_COUNT), " > 0"), compose(column(GROUP_COUNT), " < 0")
     apart = [Named(name, compose("CASE WHEN ", came, " THEN ", column(name), " END")) for name in extrema]
@@ -114,7 +120,7 @@ def sd_calls(kept: Sequence[Kept], *, insert_only: bool) -> list[AggregateCall]:
     if not insert_only:
         calls += [
             AggregateCall(gone(each.name), each.combine.function, (column(gone(each.name)),))
-            for each in _fragile(kept)
+            for each in fragile(kept)
         ]
     return calls
 
@@ -124,21 +130,27 @@ def gone(name: str) -> str:
     return f"{name}_gone"
 
 
-def _contribution(kept: Kept) -> Scalar:
-    weight = column(WEIGHT)
-    if not kept.call.arguments:
-        return weight
-    (argument,) = kept.call.arguments
+def _contributed(kept: Kept, rows: Scalar) -> Scalar:
+    return contribution(kept, *kept.call.arguments, rows=rows) if kept.call.arguments else rows
+
+
+def contribution(kept: Kept, argument: Scalar, *, rows: Scalar) -> Scalar:
+    """What so many rows contribute that have this value; to an extremum the value itself."""
     match kept.combine:
         case Combine.ADD if kept.call.function == "count":
-            return compose("CASE WHEN ", argument, " IS NULL THEN 0 ELSE ", weight, " END")
+            return compose("CASE WHEN ", argument, " IS NULL THEN 0 ELSE ", rows, " END")
         case Combine.ADD:
-            return compose(argument, " * ", weight)
+            return compose(argument, " * ", rows)
         case Combine.XOR:
-            none = compose(argument, " - ", argument)  # 0 in the type of e, NULL where e is
-            return compose("CASE WHEN ", weight, " % 2 <> 0 THEN ", argument, " ELSE ", none, " END")
+            return odd_times(argument, rows)
         case _:
             return argument
+
+
+def odd_times(value: Scalar, times: Scalar) -> Scalar:
+    """Of a XOR of so many equal values: the value, or 0 in its type; NULL where it is NULL."""
+    none = compose(value, " - ", value)
+    return compose("CASE WHEN ", times, " % 2 <> 0 THEN ", value, " ELSE ", none, " END")
 
 
 def _combining(kept: Kept) -> AggregateCall:
@@ -153,14 +165,14 @@ def touched_by_summary_delta(
 ) -> Relation:
     """T from the stored groups, with their identity, and ``sd``, which is read twice: share it first."""
     touched = restrict(stored, Project(sd, keep(groups.keys))) if groups.keys else stored
-    fragile = [] if insert_only else _fragile(groups.kept)
+    may_go = [] if insert_only else fragile(groups.kept)
     names = [kept.name for kept in groups.all_kept]
-    before = [Named(_was(kept), column(kept.name)) for kept in fragile]
-    before += [_null(groups, kept, name) for kept in fragile for name in (_came(kept), gone(kept.name))]
-    change = [_null(groups, kept, _was(kept)) for kept in fragile]
+    before = [Named(_was(kept), column(kept.name)) for kept in may_go]
+    before += [_null(groups, kept, name) for kept in may_go for name in (_came(kept), gone(kept.name))]
+    change = [_null(groups, kept, _was(kept)) for kept in may_go]
     change += [
         Named(name, column(source))
-        for kept in fragile
+        for kept in may_go
         for name, source in ((_came(kept), kept.name), (gone(kept.name), gone(kept.name)))
     ]
     both = UnionAll(
@@ -171,12 +183,12 @@ def touched_by_summary_delta(
     )
     apart = tuple(
         AggregateCall(name, kept.combine.function, (column(name),))
-        for kept in fragile
+        for kept in may_go
         for name in (_was(kept), _came(kept), gone(kept.name))
     )
     calls = (*(_combining(kept) for kept in groups.all_kept), *apart, _any_row())
     is_there = compose(column(GROUP_COUNT), " <> 0") if groups.keys else words("true")
-    lost = [_lost(kept) for kept in fragile]
+    lost = [_lost(kept) for kept in may_go]
     return _with_operation(groups, Aggregate(both, groups.keys, calls), is_there, lost)
 
 

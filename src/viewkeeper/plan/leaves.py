@@ -95,7 +95,7 @@ class ViewLeaves:
         missed = self._situation.changes.get((parent.storage, self._view.vector[scan.table], parent.snapshot))
         return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
 
-    def share(self, relation: Relation, what: str) -> Relation:
+    def share(self, relation: Relation, what: str) -> Staged:
         """Stage it: the rule reads it more than once."""
         name = self._new_name("shared")
         self._add_step(Share(name, self._view.name, what, relation))

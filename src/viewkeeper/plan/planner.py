@@ -9,7 +9,17 @@ from collections.abc import Iterable, Mapping
 
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.estimates import work_of_delta
-from viewkeeper.algebra.relations import Field, Filter, Nothing, Project, Relation, Scan, Staged, scans
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    Field,
+    Filter,
+    Nothing,
+    Project,
+    Relation,
+    Scan,
+    Staged,
+    scans,
+)
 from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.delta import delta, insert_only
 from viewkeeper.algebra.rules.leaves import new
@@ -19,14 +29,16 @@ from viewkeeper.algebra.summary_delta import (
     Groups,
     can_combine,
     is_self_maintainable,
+    prepare_changes,
     recomputed,
-    summary_delta,
+    sd_calls,
     touched_by_recomputing,
     touched_by_summary_delta,
 )
 from viewkeeper.plan.choice import choose
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.references import without_unused
+from viewkeeper.plan.sharing import SharedDelta, groups_touched, parents_first, sharing_between
 from viewkeeper.plan.situation import Situation, Span, ViewInput
 from viewkeeper.plan.steps import (
     Compute,
@@ -77,9 +89,14 @@ class _Planner:
         self._computes: list[Step] = []
         self._installs: list[Install] = []
         self._names = 0
+        self._sharing = sharing_between(situation.views)
+        self._derived_from: dict[str, str] = {}
 
     def plan(self) -> EpochPlan:
-        plans = tuple(self._view(view) for view in self._situation.views)
+        planned = {
+            view.name: self._view(view) for view in parents_first(self._situation.views, self._sharing)
+        }
+        plans = tuple(planned[view.name] for view in self._situation.views)
         steps = without_unused([*self._extracts.values(), *self._computes, *self._installs])
         if any(plan.changed for plan in plans):
             steps.append(Publish(tuple(plan.view for plan in plans if plan.changed)))
@@ -108,7 +125,10 @@ class _Planner:
             self._outcomes[view.name] = ParentOutcome(Strategy.UNCHANGED, None, None, 0)
             reason = "no row that it reads changed"
             return ViewPlan(view.name, Strategy.UNCHANGED, None, reason, work, moved, vector)
-        return ViewPlan(view.name, Strategy.INCREMENTAL, maintained, choice.reason, work, moved, vector)
+        upper = self._derived_from.get(view.name)
+        return ViewPlan(
+            view.name, Strategy.INCREMENTAL, maintained, choice.reason, work, moved, vector, upper
+        )
 
     def _policy(self, view: ViewInput) -> str:
         return self._situation.policy or view.definition.policy or "auto"
@@ -247,9 +267,9 @@ class _Planner:
         relation = view.analysis.relation
         assert relation is not None
         leaves = self._leaves(view, work.changed)
-        self._extract_for(view, relation)
         groups = view.layout.groups
         if groups is None:
+            self._extract_for(view, scans(relation))
             return self._maintain_bag(view, relation, leaves, work)
         return self._maintain_groups(view, groups, leaves, work)
 
@@ -278,11 +298,10 @@ class _Planner:
     def _maintain_groups(
         self, view: ViewInput, groups: Groups, leaves: ViewLeaves, work: Work
     ) -> Installer | None:
-        change = delta(groups.child, leaves)
-        if change is None:
-            return None
         stored = view.layout.identified(view.storage, view.snapshot)
-        step = self._touched_groups(view, groups, stored, change, leaves)
+        step = self._touched_groups(view, groups, stored, leaves, work)
+        if step is None:
+            return None
         self._add(step)
         delta_name = None
         if self._children[view.name]:
@@ -292,23 +311,66 @@ class _Planner:
         return Installer.MERGE_GROUPS
 
     def _touched_groups(
-        self, view: ViewInput, groups: Groups, stored: Relation, change: Delta, leaves: ViewLeaves
-    ) -> ComputeGroups:
+        self, view: ViewInput, groups: Groups, stored: Relation, leaves: ViewLeaves, work: Work
+    ) -> ComputeGroups | None:
+        """The step that computes the groups that the change touches; ``None`` when there is no change."""
         name = self._name("groups")
         if not can_combine(groups.kept):
-            touched = touched_by_recomputing(groups, stored, change, leaves)
-            return ComputeGroups(name, view.name, touched)
-        only_insertions = insert_only(groups.child, leaves)
-        sd = leaves.share(summary_delta(groups, change, insert_only=only_insertions), "summary-delta")
+            self._extract_for(view, scans(groups.child))
+            change = delta(groups.child, leaves)
+            if change is None:
+                return None
+            return ComputeGroups(name, view.name, touched_by_recomputing(groups, stored, change, leaves))
+        prepared = self._prepared_changes(view, groups, leaves, work)
+        if prepared is None:
+            return None
+        sd, only_insertions = self._summary_delta(view, groups, leaves, prepared, work)
         touched = touched_by_summary_delta(groups, stored, sd, insert_only=only_insertions)
         if is_self_maintainable(groups.kept, insert_only=only_insertions):
             return ComputeGroups(name, view.name, touched)
         draft = Staged(self._name("draft"), tuple(Field(each, each) for each in touched.columns), small=True)
         return ComputeGroups(name, view.name, touched, draft.name, recomputed(groups, draft, leaves))
 
-    def _extract_for(self, view: ViewInput, relation: Relation) -> None:
+    def _prepared_changes(
+        self, view: ViewInput, groups: Groups, leaves: ViewLeaves, work: Work
+    ) -> tuple[Relation, bool, str] | None:
+        """prepare-changes, whether it holds insertions only, and what it is made of."""
+        changed = self._changed_tables(view)
+        edge = self._sharing.best(view, groups, changed, work.changed)
+        if edge is not None:
+            self._extract_for(view, [scan for scan in scans(groups.child) if scan.table in edge.joins])
+            only = self._sharing.made[edge.upper].insert_only and not edge.joins & set(changed)
+            self._derived_from[view.name] = edge.upper
+            source = f"summary-delta from that of {edge.upper}"
+            return self._sharing.changes(edge, groups, leaves, insert_only=only), only, source
+        self._extract_for(view, scans(groups.child))
+        change = delta(groups.child, leaves)
+        if change is None:
+            return None
+        only = insert_only(groups.child, leaves)
+        return prepare_changes(groups, change, insert_only=only), only, "summary-delta"
+
+    def _summary_delta(
+        self,
+        view: ViewInput,
+        groups: Groups,
+        leaves: ViewLeaves,
+        prepared: tuple[Relation, bool, str],
+        work: Work,
+    ) -> tuple[Relation, bool]:
+        """The summary-delta, staged for this view and for those that are derived from it."""
+        changes, only_insertions, source = prepared
+        aggregated = Aggregate(
+            changes, groups.keys, tuple(sd_calls(groups.kept, insert_only=only_insertions))
+        )
+        sd = leaves.share(aggregated, source)
+        rows = groups_touched(work.changed or 0, view.rows)
+        self._sharing.made[view.name] = SharedDelta(view, sd, only_insertions, rows)
+        return sd, only_insertions
+
+    def _extract_for(self, view: ViewInput, tables: Iterable[Scan]) -> None:
         """Make sure that what the view's deltas begin with is extracted, with all the columns needed."""
-        for scan in scans(relation):
+        for scan in tables:
             parent = self._inputs.get(scan.table)
             span = self._span(view, scan.table)
             change = self._situation.changes.get(span)

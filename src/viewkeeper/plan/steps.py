@@ -149,6 +149,8 @@ class ViewPlan:
     work: Work
     changed: tuple[str, ...]
     vector: tuple[tuple[str, str | None], ...]
+    derived_from: str | None = None
+    """The view from whose summary-delta this one's is made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -67,18 +67,19 @@ class MemoryLeaves:
         return Staged(name, tuple(Field(each, each) for each in relation.columns))
 
 
-def random_leaves(random: Random) -> MemoryLeaves:
-    """Two tables before and after a change; the change is unconsolidated now and then."""
+def random_leaves(random: Random, tables: Mapping[str, tuple[str, ...]] = TABLES) -> MemoryLeaves:
+    """Tables before and after a change; the change is unconsolidated now and then."""
     stored: dict[str, tuple[tuple[str, ...], Bag]] = {}
     changed, growing = set[str](), set[str]()
-    for table, columns in TABLES.items():
-        before: Bag = Counter(_row(random) for _ in range(random.randint(0, 5)))
+    for table, columns in tables.items():
+        width = len(columns)
+        before: Bag = Counter(_row(random, width) for _ in range(random.randint(0, 5)))
         delta: Bag = Counter()
         if random.random() < 0.8:
             changed.add(table)
             if random.random() < 0.4:
                 growing.add(table)
-            delta = _change(random, before, deleting=table not in growing)
+            delta = _change(random, before, width, deleting=table not in growing)
         after: Bag = Counter(before)
         for (*row, weight), count in delta.items():
             after[tuple(row)] += weight * count
@@ -88,14 +89,14 @@ def random_leaves(random: Random) -> MemoryLeaves:
     return MemoryLeaves(stored, frozenset(changed), frozenset(growing))
 
 
-def _row(random: Random) -> Row:
-    return random.choice(VALUES), random.choice(VALUES)
+def _row(random: Random, width: int) -> Row:
+    return tuple(random.choice(VALUES) for _ in range(width))
 
 
-def _change(random: Random, before: Bag, *, deleting: bool) -> Bag:
+def _change(random: Random, before: Bag, width: int, *, deleting: bool) -> Bag:
     delta: Bag = Counter()
     for _ in range(random.randint(0, 3)):
-        delta[(*_row(random), random.choice((1, 1, 2)))] += 1
+        delta[(*_row(random, width), random.choice((1, 1, 2)))] += 1
     if deleting:
         empty = random.random() < 0.15
         for row, count in before.items():

@@ -1,0 +1,120 @@
+"""Summary-deltas that are made from those of other views in the same epoch (Mumick et al. 1997, Section 5).
+
+Which view can be derived from which is found from the definitions alone; in an epoch a parent must also stand
+at the same versions, and have a summary-delta. Of those, the one with the smallest is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes
+from viewkeeper.algebra.lattice import Edge, lattice_of
+from viewkeeper.algebra.relations import Relation, Scan, Staged, scans
+from viewkeeper.algebra.stars import Star, qualified, star_of
+from viewkeeper.algebra.summary_delta import Groups, can_combine
+from viewkeeper.plan.leaves import ViewLeaves
+from viewkeeper.plan.situation import ViewInput
+
+
+@dataclass(frozen=True, slots=True)
+class SharedDelta:
+    """The staged summary-delta of a view that is already planned."""
+
+    view: ViewInput
+    staged: Staged
+    insert_only: bool
+    rows: int
+
+
+@dataclass(slots=True)
+class Sharing:
+    """The lattice of an epoch's views, and the summary-deltas that there are so far."""
+
+    edges: Mapping[str, Sequence[Edge]]
+    made: dict[str, SharedDelta] = field(default_factory=dict)
+
+    def best(
+        self, view: ViewInput, groups: Groups, changed: Sequence[str], otherwise: int | None
+    ) -> Edge | None:
+        """The edge to derive the view's summary-delta along; ``None``: from its own changes."""
+        found = [edge for edge in self.edges.get(view.name, ()) if self._fits(edge, view, groups, changed)]
+        best = min(found, key=lambda edge: (self.made[edge.upper].rows, len(edge.joins)), default=None)
+        if best is None or (otherwise is not None and self.made[best.upper].rows >= otherwise):
+            return None
+        return best
+
+    def _fits(self, edge: Edge, view: ViewInput, groups: Groups, changed: Sequence[str]) -> bool:
+        upper = self.made.get(edge.upper)
+        if upper is None or edge.needs:
+            return False  # a foreign key may be declared and not hold: nothing relies on it here
+        shared = set(view.analysis.tables) - edge.joins
+        if any(upper.view.vector[table] != view.vector[table] for table in shared):
+            return False
+        return can_derive(edge, groups, joins_changed=any(table in edge.joins for table in changed))
+
+    def changes(self, edge: Edge, groups: Groups, leaves: ViewLeaves, *, insert_only: bool) -> Relation:
+        """prepare-changes of the view, from the summary-delta above."""
+        shared = self.made[edge.upper]
+        layout = shared.view.layout
+        upper = Upper(
+            shared.staged, shared.insert_only, layout.stored(shared.view.storage, shared.view.snapshot)
+        )
+        tables = [_joined(scan, leaves) for scan in scans(groups.child) if scan.table in edge.joins]
+        return derived_changes(edge, groups, upper, tables, insert_only=insert_only)
+
+
+def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:
+    change = leaves.delta(scan)
+    names = {qualified(scan.table, field.stored): field.name for field in scan.fields}
+    return Joined(leaves.new(scan), leaves.old(scan), None if change is None else change.relation, names)
+
+
+def sharing_between(views: Iterable[ViewInput]) -> Sharing:
+    """What can be shared between these views, as far as their definitions tell."""
+    stars: dict[str, Star] = {}
+    for view in views:
+        groups = view.layout.groups
+        if groups is None or view.analysis.relation is None or not can_combine(groups.kept):
+            continue
+        star = star_of(groups)
+        if star is not None:
+            stars[view.name] = star
+    edges: dict[str, list[Edge]] = {}
+    for edge in lattice_of(stars).edges:
+        edges.setdefault(edge.lower, []).append(edge)
+    return Sharing(edges)
+
+
+def parents_first(views: Sequence[ViewInput], sharing: Sharing) -> list[ViewInput]:
+    """The views in an order in which whatever one may be derived from, or reads, goes before it."""
+    by_name = {view.name: view for view in views}
+    placed: dict[str, ViewInput] = {}
+
+    def place(name: str) -> None:
+        if name in placed or name not in by_name:
+            return
+        for edge in sharing.edges.get(name, ()):
+            place(edge.upper)
+        for table in by_name[name].analysis.tables:
+            place(table)
+        placed[name] = by_name[name]
+
+    for view in views:
+        place(view.name)
+    return list(placed.values())
+
+
+def groups_touched(changed: int, groups: int | None) -> int:
+    """About how many of a view's groups so many changed rows fall into (Cardenas' formula), new ones apart.
+
+    >>> groups_touched(10_000, 100_000), groups_touched(10_000, 10)
+    (9516, 10)
+    """
+    if not groups:
+        return changed
+    return (
+        min(changed, math.ceil(groups * -math.expm1(changed * math.log1p(-1 / groups)))) if groups > 1 else 1
+    )

@@ -1,0 +1,138 @@
+"""A summary-delta from that of another view: whichever way it was made, the view is right afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from bag_algebra import Bag, evaluate
+from random_relations import MemoryLeaves, random_leaves
+
+from viewkeeper.algebra.aggregates import GROUP_COUNT, keep_for
+from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes
+from viewkeeper.algebra.lattice import derives
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    AggregateCall,
+    Field,
+    Filter,
+    Join,
+    Relation,
+    Scan,
+    Staged,
+    scans,
+)
+from viewkeeper.algebra.rules.delta import delta, insert_only
+from viewkeeper.algebra.rules.leaves import new, old
+from viewkeeper.algebra.scalars import column, compose
+from viewkeeper.algebra.stars import Star, qualified, star_of
+from viewkeeper.algebra.summary_delta import (
+    ROW,
+    Groups,
+    recomputed,
+    sd_calls,
+    summary_delta,
+    touched_by_summary_delta,
+)
+
+TABLES = {"f": ("a", "b", "m"), "d": ("a", "x"), "e": ("b", "z")}
+FUNCTIONS = ("count", "sum", "sum", "min", "max", "bit_xor", "bit_and", "bool_or", "avg")
+CASES = 3_000
+
+
+def scan(table: str) -> Scan:
+    return Scan(table, tuple(Field(name, f"{table}_{name}") for name in TABLES[table]))
+
+
+def random_groups(random: Random, *, upper: bool) -> Groups:
+    """γ over the fact table f, joined with none, one or both of its dimensions."""
+    dimensions = [table for table in ("d", "e") if random.random() < (0.25 if upper else 0.6)]
+    child: Relation = scan("f")
+    if dimensions:
+        on = {
+            "d": compose(column("f_a"), " = ", column("d_a")),
+            "e": compose(column("e_b"), " = ", column("f_b")),
+        }
+        child = Join((child, *map(scan, dimensions)), tuple(on[table] for table in dimensions))
+    if random.random() < 0.2:
+        child = Filter(child, compose(column("f_a"), " > 0"))
+    attributes = [name for name in child.columns if name != "f_m"]
+    if upper:
+        attributes = [name for name in attributes if name in ("f_a", "f_b") or random.random() < 0.5]
+    else:
+        attributes = random.sample(attributes, random.randint(0, 2))
+    calls = []
+    for at in range(random.randint(1, 4)):
+        function, argument = random.choice(FUNCTIONS), random.choice(("f_m", "f_m", *child.columns))
+        calls.append(AggregateCall(f"c{at}", function, (column(argument),)))
+    aggregate = Aggregate(child, tuple(attributes), tuple(calls))
+    kept, _ = keep_for(aggregate.calls, lambda argument: "int")
+    types = ((GROUP_COUNT, "bigint"), *((each.name, "bigint") for each in kept))
+    return Groups(child, aggregate.keys, kept, types)
+
+
+def star(groups: Groups) -> Star:
+    found = star_of(groups)
+    assert found is not None
+    return found
+
+
+def stored_as(name: str, groups: Groups, leaves: MemoryLeaves) -> Staged:
+    """The view's rows before the change, with their identities."""
+    rows = evaluate(old(groups.rows, leaves), leaves.stored)
+    columns = (*groups.rows.columns, ROW)
+    leaves.stored[name] = (columns, Counter((*row, at) for at, row in enumerate(rows)))
+    return Staged(name, tuple(Field(each, each) for each in columns))
+
+
+def merged(groups: Groups, before: Bag, touched: Bag) -> Bag:
+    width = len(groups.keys)
+    by_key = {row[:width]: row for row in before}
+    for *row, _, operation in touched:
+        if operation == "D":
+            del by_key[tuple(row[:width])]
+        else:
+            by_key[tuple(row[:width])] = tuple(row)
+    return Counter(by_key.values())
+
+
+def test_a_view_kept_by_the_summary_delta_of_another() -> None:
+    derived = with_changed_joins = 0
+    for seed in range(CASES):
+        random = Random(seed)
+        upper, lower = random_groups(random, upper=True), random_groups(random, upper=False)
+        edge = derives(("lower", star(lower)), ("upper", star(upper)))
+        if edge is None:
+            continue
+        leaves = random_leaves(random, TABLES)
+        change = delta(upper.child, leaves)
+        changed = bool(edge.joins & leaves.changed)
+        if change is None or not can_derive(edge, lower, joins_changed=changed):
+            continue
+        derived, with_changed_joins = derived + 1, with_changed_joins + changed
+
+        upper_only = insert_only(upper.child, leaves)
+        sd_upper = leaves.share(summary_delta(upper, change, insert_only=upper_only), "sd")
+        stored_upper = stored_as("upper", upper, leaves)
+        before = Staged("upper", stored_upper.fields[:-1])
+        tables = []
+        for each in scans(lower.child):
+            if each.table in edge.joins:
+                table_delta = leaves.delta(each)
+                names = {qualified(each.table, field.stored): field.name for field in each.fields}
+                tables.append(
+                    Joined(leaves.new(each), leaves.old(each), table_delta and table_delta.relation, names)
+                )
+        only = upper_only and not changed
+        prepared = derived_changes(edge, lower, Upper(sd_upper, upper_only, before), tables, insert_only=only)
+        sd = leaves.share(
+            Aggregate(prepared, lower.keys, tuple(sd_calls(lower.kept, insert_only=only))), "sd"
+        )
+        stored = stored_as("lower", lower, leaves)
+        draft = leaves.share(touched_by_summary_delta(lower, stored, sd, insert_only=only), "draft")
+        final = recomputed(lower, draft, leaves)
+        rows_before = evaluate(old(lower.rows, leaves), leaves.stored)
+        found = merged(lower, rows_before, evaluate(final, leaves.stored))
+        assert found == evaluate(new(lower.rows, leaves), leaves.stored), f"seed {seed}: {edge}"
+    assert derived > CASES / 10
+    assert with_changed_joins > CASES / 50
