@@ -191,7 +191,7 @@ class EpochRunner:
                 "refresh-state": json.dumps(refresh_state),
             }
         rows = {name: view.rows for name, view in work.inputs.items()}
-        return InstallContext(branch, properties, rows)
+        return InstallContext(epoch, branch, properties, rows)
 
     def _new_epoch(
         self,

@@ -116,6 +116,8 @@ def _view_lines(view: ViewPlan) -> list[str]:
     lines = [line + (f": {view.reason}" if view.reason else "")]
     if view.changed and view.changed != (view.view,):
         lines.append(f"because of {', '.join(view.changed)}")
+    if view.derived_from is not None:
+        lines.append(f"its summary-delta is made from that of {view.derived_from}")
     work = view.work
     if work.incremental is not None and work.full is not None:
         lines.append(f"work     {work.incremental:,} rows by deltas, {work.full:,} by recomputing")
@@ -160,10 +162,13 @@ def _step_sql(step: Step) -> tuple[str, ...]:
     match step:
         case Extract():
             return (step.sql,)
+        case ComputeGroups() if step.recomputed is not None:
+            again = "-- only if a group is marked R, because its extremum was deleted\n"
+            return (print_relation(step.relation), again + print_relation(step.recomputed))
         case Share() | ComputeGroups() | ComputeVisible():
             return (print_relation(step.relation),)
         case ComputeBag():
-            return (print_relation(step.relation), bags.victims_by_hash(step, 1))
+            return (print_relation(step.relation),)
         case ComputeRows():
             # Written straight into the storage, unless other steps read it too.
             return (_query(step),) if step.staged else ()
@@ -180,7 +185,7 @@ def _install_sql(step: Install) -> tuple[str, ...]:
         case ComputeGroups():
             return groups.statements(step, every, None)
         case ComputeBag():
-            return bags.statements(step, every, None)
+            return bags.statements_by_hash(step, every)
         case ComputeRows() as source:
             rows = f"SELECT * FROM {source.name}" if source.staged else _query(source)
             return overwrite.statements(step, rows)

@@ -137,8 +137,8 @@ class Join:
 
     inputs: tuple[Relation, ...]
     conjuncts: tuple[Scalar, ...]
-    small: bool = False
-    """Its result is known to be small: worth broadcasting where it is joined further."""
+    broadcast: tuple[int, ...] | None = None
+    """Which inputs are worth broadcasting; ``None``: those that say themselves that they are small."""
 
     def __post_init__(self) -> None:
         _require(len(self.inputs) >= 2, "a join has two inputs or more")

@@ -22,8 +22,9 @@ from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStart
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
 from viewkeeper.execute.tuning import tuning_for
-from viewkeeper.install import bags, groups, overwrite
+from viewkeeper.install import bags, groups, overwrite, storage
 from viewkeeper.install.counts import Counts
+from viewkeeper.install.publish import heads
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.steps import (
     ComputeBag,
@@ -56,6 +57,7 @@ class Outcome:
 class InstallContext:
     """What installing needs to know beside the steps."""
 
+    epoch: int
     branch: str
     properties: Mapping[str, Mapping[str, str]]
     storage_rows: Mapping[str, int | None]
@@ -177,21 +179,13 @@ class Executor:
             f"coalesce(sum(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} END), 0) AS inserted",
             f"coalesce(-sum(CASE WHEN {WEIGHT} < 0 THEN {WEIGHT} END), 0) AS deleted",
         ).collect()[0]
-        counts = Counts(counted["inserted"], counted["deleted"])
-        if counts.deleted:
-            self._find_victims(session, step, counts.deleted)
-        return counts
+        return Counts(counted["inserted"], counted["deleted"])
 
     def _find_victims(self, session: SparkSession, step: ComputeBag, deleted: int) -> None:
-        """Stage the identities of the rows to delete: by their hash if that is certain, else by value."""
-        self._staging.stage(session, step.victims, session.sql(bags.victims_by_hash(step, deleted)))
-        counted = session.sql(bags.certainty_query(step)).collect()[0]
-        if counted["found"] == deleted and counted["uncertain"] == 0:
-            return
-        by_value = self._staging.stage(
+        """Stage the identities of the rows to delete."""
+        found = self._staging.stage(
             session, step.victims, session.sql(bags.victims_by_value(step, deleted))
-        )
-        found = by_value.count()
+        ).count()
         if found != deleted:
             raise _negative(step.view, f"{deleted} rows to delete, {found} of them stored")
 
@@ -208,15 +202,37 @@ class Executor:
     def _run_install(self, step: Install, context: InstallContext) -> Counts:
         counts = self.outcomes[step.view].counts
         storage_rows = context.storage_rows.get(step.view)
-        statements = self._statements(step, counts, storage_rows)
         pins, properties = self._pins[step.view], context.properties[step.view]
         tuning = tuning_for(None if isinstance(step.source, ComputeRows) else counts.total, storage_rows)
         with self._sessions.writing(pins, context.branch, properties, tuning) as session:
-            for statement in statements:
-                session.sql(statement)
-                self._emit(PointPassed(f"statement for {step.view} committed"))
+            statements = self._try_by_hash(session, step, counts, context)
+            if statements is None:
+                statements = self._statements(step, counts, storage_rows)
+                self._commit(session, step, statements)
         self.outcomes[step.view].statements = statements
         return counts
+
+    def _commit(self, session: SparkSession, step: Install, statements: Sequence[str]) -> None:
+        for statement in statements:
+            session.sql(statement)
+            self._emit(PointPassed(f"statement for {step.view} committed"))
+
+    def _try_by_hash(
+        self, session: SparkSession, step: Install, counts: Counts, context: InstallContext
+    ) -> tuple[str, ...] | None:
+        """Delete from a large bag by the rows' hashes; ``None`` and nothing done where that is uncertain."""
+        if not isinstance(step.source, ComputeBag) or not counts.deleted:
+            return None
+        if bags.deletes_by_hash(counts, context.storage_rows.get(step.view)):
+            delete, *insert = bags.statements_by_hash(step, counts)
+            self._commit(session, step, [delete])
+            if heads(session, [step.storage], context.epoch)[step.storage].removed == counts.deleted:
+                self._commit(session, step, insert)
+                return (delete, *insert)
+            session.sql(storage.drop_branch(step.storage, context.branch))
+            self._emit(PointPassed(f"trial for {step.view} taken back"))
+        self._find_victims(self._session(step.view), step.source, counts.deleted)
+        return None
 
     def _statements(self, step: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
         match step.source:

@@ -1,8 +1,9 @@
 """Apply counted rows to a bag without a key: deleting n of m equal rows leaves m − n.
 
-Which stored copies go is found while the delta is computed: by the hidden hash of the row where that is
-certain (see :mod:`viewkeeper.install.row_hash`), else by comparing all columns (``<=>``) and numbering the
-copies. They are named by Iceberg's row identity, so installing reads no column of the view.
+Into a large storage first every row is deleted whose hidden hash is that of a deleted row. That reads nothing
+but the hashes, and is right if as many rows went as were to go (see :mod:`viewkeeper.install.row_hash`).
+Otherwise (copies that stay, a collision), and for small storages always, the copies that go are looked up
+first, by comparing all columns (``<=>``) and numbering them, and are named by Iceberg's row identity.
 """
 
 from __future__ import annotations
@@ -15,27 +16,6 @@ from viewkeeper.sql.quoting import quote
 
 _ROW = "_row_id"
 VICTIM = "_vk_row"
-
-
-def victims_by_hash(step: ComputeBag, deleted: int) -> str:
-    """The identities of the stored rows whose hash is that of a deleted row, and how many are to go."""
-    return (
-        f"SELECT {hint(deleted, '_vk_d')}_vk_t.{_ROW} AS {VICTIM}, _vk_d.{HASH}, _vk_d._vk_n\n"
-        f"FROM {_stored(step)} AS _vk_t\n"
-        f"JOIN (\n"
-        f"  SELECT {_hash(step)} AS {HASH}, -sum({WEIGHT}) AS _vk_n\n"
-        f"  FROM {step.name} WHERE {WEIGHT} < 0 GROUP BY {_hash(step)}\n"
-        f") AS _vk_d\n"
-        f"ON _vk_t.{HASH} = _vk_d.{HASH}"
-    )
-
-
-def certainty_query(step: ComputeBag) -> str:
-    """One row: how many stored rows the hashes point at, and how many hashes point at a wrong number."""
-    return (
-        "SELECT coalesce(sum(_vk_m), 0) AS found, count_if(_vk_m <> _vk_n) AS uncertain\n"
-        f"FROM (SELECT {HASH}, count(*) AS _vk_m, max(_vk_n) AS _vk_n FROM {step.victims} GROUP BY {HASH})"
-    )
 
 
 def victims_by_value(step: ComputeBag, deleted: int) -> str:
@@ -67,21 +47,46 @@ def _hash(step: ComputeBag) -> str:
     return row_hash(zip(names, step.types, strict=True))
 
 
+def deletes_by_hash(counts: Counts, storage_rows: int | None) -> bool:
+    """Whether the rows to delete are tried to be found by their hash alone."""
+    return bool(counts.deleted) and storage_rows is not None and storage_rows > SMALL_STORAGE_ROWS
+
+
+def statements_by_hash(install: Install, counts: Counts) -> tuple[str, ...]:
+    """Delete whatever has the hash of a deleted row; then insert."""
+    source = _source(install)
+    hashes = (
+        f"SELECT {hint(counts.deleted, '_vk_h')}* "
+        f"FROM (SELECT DISTINCT {_hash(source)} AS {HASH} FROM {source.name} WHERE {WEIGHT} < 0) AS _vk_h"
+    )
+    delete = (
+        f"MERGE INTO {install.storage} AS _vk_t USING ({hashes}) AS _vk_s\n"
+        f"ON _vk_t.{HASH} = _vk_s.{HASH}\n"
+        f"WHEN MATCHED THEN DELETE"
+    )
+    return (delete, _insert(install)) if counts.inserted else (delete,)
+
+
 def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
-    """What to run for this change."""
-    assert isinstance(install.source, ComputeBag)
+    """What to run for this change, the rows to delete having been looked up."""
+    source = _source(install)
     if not counts.deleted:
         return (_insert(install),) if counts.inserted else ()
     if counts.inserted and (storage_rows is None or storage_rows <= SMALL_STORAGE_ROWS):
-        return (_merge(install, install.source),)
+        return (_merge(install, source),)
     broadcast = hint(counts.deleted, "_vk_v")
-    source = f"(SELECT {broadcast}{VICTIM} FROM {install.source.victims} AS _vk_v)"
+    victims = f"(SELECT {broadcast}{VICTIM} FROM {source.victims} AS _vk_v)"
     delete = (
-        f"MERGE INTO {install.storage} AS _vk_t USING {source} AS _vk_s\n"
+        f"MERGE INTO {install.storage} AS _vk_t USING {victims} AS _vk_s\n"
         f"ON _vk_t.{_ROW} = _vk_s.{VICTIM}\n"
         f"WHEN MATCHED THEN DELETE"
     )
     return (delete, _insert(install)) if counts.inserted else (delete,)
+
+
+def _source(install: Install) -> ComputeBag:
+    assert isinstance(install.source, ComputeBag)
+    return install.source
 
 
 def _merge(install: Install, source: ComputeBag) -> str:
@@ -114,10 +119,9 @@ def _columns(install: Install) -> str:
 
 def _copies(install: Install) -> str:
     """The inserted rows, each as often as its weight says, with its hash."""
-    assert isinstance(install.source, ComputeBag)
     names = ", ".join(quote(field.name) for field in install.layout.fields)
     return (
-        f"SELECT {names}, {_hash(install.source)} AS {HASH} FROM {install.source.name}\n"
+        f"SELECT {names}, {_hash(_source(install))} AS {HASH} FROM {install.source.name}\n"
         f"LATERAL VIEW explode(array_repeat(0, CAST({WEIGHT} AS INT))) AS _vk_n\n"
         f"WHERE {WEIGHT} > 0"
     )

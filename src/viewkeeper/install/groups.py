@@ -1,8 +1,10 @@
 """MERGE the touched groups as they will be: each inserted, updated or deleted.
 
-Variants by what was counted. Only new groups are a plain INSERT. No new groups are a MERGE of matches only,
-which can broadcast the change, by the identity of the stored rows: it reads no column of the view. Of both, a
-large storage takes the two statements one after the other, a small one takes a single MERGE by group key.
+Variants by what was counted (Mumick et al. 1997, Section 4.3, and our own). Only new groups are a plain
+INSERT. Into a small storage everything else goes by one MERGE: by group key, or, if no group is new, by the
+identity of the stored rows, which reads no column of the view. Of a large storage the rows that change or go
+are deleted by their identity, which can broadcast the change (a MERGE that updates cannot: Spark drops the
+hint); then what is new or changed is inserted.
 """
 
 from __future__ import annotations
@@ -15,43 +17,39 @@ from viewkeeper.sql.quoting import quote
 
 def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
     """What to run for this change."""
+    if not counts.total:
+        return ()
     if not counts.updated + counts.deleted:
-        return (_insert(install),) if counts.inserted else ()
-    if not counts.inserted:
-        return (_merge_matches(install, counts),)
-    if storage_rows is not None and storage_rows > SMALL_STORAGE_ROWS:
-        return (_merge_matches(install, counts), _insert(install))
-    return (_merge_all(install, counts),)
+        return (_insert(install),)
+    if storage_rows is None or storage_rows <= SMALL_STORAGE_ROWS:
+        return (_merge(install, counts),)
+    delete = _delete(install, counts)
+    return (delete, _insert(install)) if counts.inserted + counts.updated else (delete,)
 
 
-def _merge_matches(install: Install, counts: Counts) -> str:
+def _delete(install: Install, counts: Counts) -> str:
+    """The rows of all groups that change or go."""
     broadcast = hint(counts.updated + counts.deleted, "_vk_c")
-    source = f"(SELECT {broadcast}* FROM {install.source.name} AS _vk_c WHERE {OPERATION} <> 'I')"
-    return "\n".join(
-        [
-            f"MERGE INTO {install.storage} AS _vk_t USING {source} AS _vk_s",
-            f"ON _vk_t._row_id = _vk_s.{ROW}",
-            *_when_matched(install, counts),
-        ]
+    source = f"(SELECT {broadcast}{ROW} FROM {install.source.name} AS _vk_c WHERE {OPERATION} <> 'I')"
+    return (
+        f"MERGE INTO {install.storage} AS _vk_t USING {source} AS _vk_s\n"
+        f"ON _vk_t._row_id = _vk_s.{ROW}\n"
+        f"WHEN MATCHED THEN DELETE"
     )
 
 
-def _merge_all(install: Install, counts: Counts) -> str:
+def _merge(install: Install, counts: Counts) -> str:
     groups = install.layout.groups
     assert groups is not None
     keys = [field for field in install.layout.fields if field.name in groups.keys]
-    on = (
-        " AND ".join(f"_vk_t.{quote(field.stored)} <=> _vk_s.{quote(field.name)}" for field in keys) or "true"
-    )
-    values = ", ".join(f"_vk_s.{quote(field.name)}" for field in install.layout.fields)
-    return "\n".join(
-        [
-            f"MERGE INTO {install.storage} AS _vk_t USING {install.source.name} AS _vk_s",
-            f"ON {on}",
-            *_when_matched(install, counts),
-            f"WHEN NOT MATCHED THEN INSERT ({_columns(install)}) VALUES ({values})",
-        ]
-    )
+    by_key = [f"_vk_t.{quote(field.stored)} <=> _vk_s.{quote(field.name)}" for field in keys]
+    on = " AND ".join(by_key or ["true"]) if counts.inserted else f"_vk_t._row_id = _vk_s.{ROW}"
+    clauses = _when_matched(install, counts)
+    if counts.inserted:
+        values = ", ".join(f"_vk_s.{quote(field.name)}" for field in install.layout.fields)
+        clauses.append(f"WHEN NOT MATCHED THEN INSERT ({_columns(install)}) VALUES ({values})")
+    merge = f"MERGE INTO {install.storage} AS _vk_t USING {install.source.name} AS _vk_s"
+    return "\n".join((merge, f"ON {on}", *clauses))
 
 
 def _when_matched(install: Install, counts: Counts) -> list[str]:
@@ -71,7 +69,7 @@ def _insert(install: Install) -> str:
     values = ", ".join(quote(field.name) for field in install.layout.fields)
     return (
         f"INSERT INTO {install.storage} ({_columns(install)})\n"
-        f"SELECT {values} FROM {install.source.name} WHERE {OPERATION} = 'I'"
+        f"SELECT {values} FROM {install.source.name} WHERE {OPERATION} <> 'D'"
     )
 
 

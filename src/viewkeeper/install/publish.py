@@ -22,6 +22,7 @@ class Head:
     snapshot: str
     base: str | None
     added: int
+    removed: int
 
 
 def heads(session: SparkSession, storages: Sequence[str], epoch: int) -> dict[str, Head]:
@@ -29,14 +30,17 @@ def heads(session: SparkSession, storages: Sequence[str], epoch: int) -> dict[st
     if not storages:
         return {}
     written = session.sql(storage.epoch_snapshots_query(list(storages), EPOCH_PROPERTY, epoch)).collect()
-    parents = {(row["storage"], row["parent"]) for row in written}
-    own = {(row["storage"], row["snapshot"]) for row in written}
-    bases = {row["storage"]: row["parent"] for row in written if (row["storage"], row["parent"]) not in own}
-    return {
-        row["storage"]: Head(row["snapshot"], bases[row["storage"]], row["added"])
-        for row in written
-        if (row["storage"], row["snapshot"]) not in parents
-    }
+    found: dict[str, Head] = {}
+    for table in storages:
+        own = {row["snapshot"]: row for row in written if row["storage"] == table}
+        if own:
+            # The newest: what was tried before and taken back is not on the branch any more.
+            head = max(own.values(), key=lambda row: row["committed_at"])
+            first = head
+            while first["parent"] in own:
+                first = own[first["parent"]]
+            found[table] = Head(head["snapshot"], first["parent"], head["added"], head["removed"])
+    return found
 
 
 def run_chores(

@@ -105,11 +105,16 @@ def drop_branch(storage: str, branch: str) -> str:
 
 
 def epoch_snapshots_query(storages: list[str], key: str, epoch: int) -> str:
-    """One row per snapshot that the epoch wrote: its table, its parent, and the rows it added."""
-    added = "coalesce(CAST(summary['added-records'] AS BIGINT), 0)"
+    """One row per snapshot that the epoch wrote: its table, its parent, the rows it added and took away."""
+
+    def counted(what: str) -> str:
+        return f"coalesce(CAST(summary[{literal(what)}] AS BIGINT), 0)"
+
+    # A deletion vector replaces the one before it, whose positions it takes over.
+    removed = f"{counted('added-position-deletes')} - {counted('removed-position-deletes')}"
     return "\nUNION ALL\n".join(
-        f"SELECT {literal(storage)} AS storage, CAST(snapshot_id AS STRING) AS snapshot, "
-        f"CAST(parent_id AS STRING) AS parent, {added} AS added "
+        f"SELECT {literal(storage)} AS storage, CAST(snapshot_id AS STRING) AS snapshot, committed_at, "
+        f"CAST(parent_id AS STRING) AS parent, {counted('added-records')} AS added, {removed} AS removed "
         f"FROM {table_sql(storage)}.snapshots WHERE summary[{literal(key)}] = {literal(str(epoch))}"
         for storage in storages
     )

@@ -177,10 +177,11 @@ class _Printer:
             ready = [conjunct for conjunct in waiting if conjunct.columns <= available]
             waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
             source += _joined(operand.lines, [scalar_text(conjunct, terms) for conjunct in ready])
+        chosen = relation.broadcast
         broadcast = tuple(
             operand.alias
-            for operand, child in zip(operands, relation.inputs, strict=True)
-            if _is_small(child)
+            for at, (operand, child) in enumerate(zip(operands, relation.inputs, strict=True))
+            if (_is_small(child) if chosen is None else at in chosen)
         )
         return Select(terms, tuple(source), broadcast=broadcast)
 
@@ -287,7 +288,7 @@ def _call(call: AggregateCall, child: Select) -> str:
 
 def _is_small(relation: Relation) -> bool:
     match relation:
-        case Staged() | Join():
+        case Staged():
             return relation.small
         case Filter() | Project() | Distinct() | Aggregate():
             return _is_small(relation.child)

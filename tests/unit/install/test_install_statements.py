@@ -25,7 +25,9 @@ def install_of(relation, tables) -> Install:
     [
         (Counts(), 10, []),
         (Counts(inserted=5), 10, ["INSERT"]),
-        (Counts(updated=5), LARGE, ["MERGE"]),
+        (Counts(updated=5), 10, ["MERGE"]),
+        (Counts(updated=5), LARGE, ["MERGE", "INSERT"]),
+        (Counts(deleted=5), LARGE, ["MERGE"]),
         (Counts(deleted=5), 10, ["MERGE"]),
         (Counts(5, 5, 5), 10, ["MERGE"]),
         (Counts(5, 5, 5), LARGE, ["MERGE", "INSERT"]),

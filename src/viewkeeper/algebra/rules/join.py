@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewkeeper.algebra.deltas import Delta, plus
-from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, fan_out
+from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, fan_out, size
 from viewkeeper.algebra.expressions import ChooseExpression, Operand, Term
 from viewkeeper.algebra.relations import Join, Project, Relation
 from viewkeeper.algebra.rules.leaves import Leaves, new, old
@@ -41,33 +41,43 @@ def _term(relation: Join, term: Term, deltas: Sequence[Delta | None], leaves: Le
 
 
 def _delta_first(relation: Join, operands: Sequence[Relation], first: int, leaves: Leaves) -> Relation:
-    """A left-deep chain from the delta on, each join saying whether its result is still small.
+    """A left-deep chain from the delta on, each join saying what is small enough to be broadcast.
 
     Spark reorders joins little without statistics, and has none of deltas: left alone it would shuffle a big
-    table rather than broadcast a few rows.
+    table rather than broadcast a few rows. Large tables come first, to stream past the delta; small ones are
+    then broadcast to what comes out. Broadcasting an intermediate result would collect it before the next
+    join can begin, so that is done only where two large tables follow each other.
     """
     result = operands[first]
     rows: float | None = delta_size(relation.inputs[first], leaves)
     joined = [first]
     waiting = list(relation.conjuncts)
-    for at in join_order(relation, first)[1:]:
-        factor = fan_out(relation, at, joined, leaves)
-        rows = None if rows is None or factor is None else rows * factor
+    small = [_is_small(size(child, leaves)) for child in relation.inputs]
+    for at in join_order(relation, first, small)[1:]:
         available = {*result.columns, *operands[at].columns}
         ready = tuple(conjunct for conjunct in waiting if conjunct.columns <= available)
         waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
-        result = Join((result, operands[at]), ready, small=rows is not None and rows <= SMALL_ROWS)
+        broadcast = (1,) if small[at] else (0,) if _is_small(rows) else ()
+        result = Join((result, operands[at]), ready, broadcast)
+        factor = fan_out(relation, at, joined, leaves)
+        rows = None if rows is None or factor is None else rows * factor
         joined.append(at)
     return result
 
 
-def join_order(relation: Join, first: int) -> list[int]:
-    """The inputs beginning with ``first``, each next one connected to those before it where possible."""
+def _is_small(rows: float | None) -> bool:
+    return rows is not None and rows <= SMALL_ROWS
+
+
+def join_order(relation: Join, first: int, small: Sequence[bool]) -> list[int]:
+    """The inputs beginning with ``first``, each next one connected to those before it where possible, and the
+    large ones as early as that allows."""
     order = [first]
     rest = [at for at in range(len(relation.inputs)) if at != first]
     while rest:
         reached = {name for at in order for name in relation.inputs[at].columns}
-        following = next((at for at in rest if _connects(relation, at, reached)), rest[0])
+        connected = [at for at in rest if _connects(relation, at, reached)]
+        following = min(connected or rest, key=lambda at: (small[at], at))
         order.append(following)
         rest.remove(following)
     return order
