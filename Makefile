@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
+WORKERS ?= 2
 FETCH_JARS = @$(BIN)/python -m viewkeeper.jars > /dev/null
 
 .DEFAULT_GOAL := help
@@ -17,11 +18,11 @@ demo: java $(VENV)/.installed ## Make a retail warehouse, change it, refresh it 
 
 test: java $(VENV)/.installed-dev ## Run the tests (TESTS=path for some of them)
 	$(FETCH_JARS)
-	$(BIN)/python -m pytest -m "not long" $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not long" $(TESTS)
 
 test-long: java $(VENV)/.installed-dev ## Run all the tests, also the long ones
 	$(FETCH_JARS)
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 check: $(VENV)/.installed-dev ## Format, lint, types, layers, doctests
 	$(BIN)/ruff format --check src tests benchmarks

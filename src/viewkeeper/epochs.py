@@ -309,4 +309,5 @@ def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> View
     return ViewRefreshRecord(
         plan.view, plan.strategy.value, installed, plan.reason, counts.total, counts.inserted,
         counts.deleted, counts.updated, outcome.compute_seconds, outcome.install_seconds, estimates,
+        counts.recomputed, plan.derived_from,
     )  # fmt: skip

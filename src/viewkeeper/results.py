@@ -28,6 +28,10 @@ class ViewRefresh:
     updated: int
     compute_seconds: float
     install_seconds: float
+    recomputed: int = 0
+    """Of the updated groups, those that were computed from their rows: their extremum had been deleted."""
+    derived_from: str | None = None
+    """The view from whose summary-delta this one's was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class History(list[Epoch]):
 _HISTORY_SCHEMA = (
     "epoch BIGINT, published_at TIMESTAMP, view STRING, strategy STRING, install STRING, reason STRING, "
     "delta_rows BIGINT, inserted BIGINT, deleted BIGINT, updated BIGINT, "
-    "compute_seconds DOUBLE, install_seconds DOUBLE"
+    "compute_seconds DOUBLE, install_seconds DOUBLE, recomputed BIGINT, derived_from STRING"
 )
 
 
@@ -139,4 +143,6 @@ def refresh_of(record: ViewRefreshRecord) -> ViewRefresh:
         record.updated or 0,
         record.compute_seconds,
         record.install_seconds,
+        record.recomputed or 0,
+        record.derived_from,
     )

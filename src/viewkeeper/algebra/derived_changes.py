@@ -42,9 +42,9 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Upper:
-    """The view above: its summary-delta, and its rows before the change."""
+    """The view above: its summary-delta (``None``: nothing changed), and its rows before the change."""
 
-    summary_delta: Relation
+    summary_delta: Relation | None
     insert_only: bool
     old: Relation
 
@@ -75,6 +75,7 @@ class _Terms:
 
     def unchanged_tables(self) -> Relation:
         """The summary-delta above is net, group by group: what it holds can be passed on as it is."""
+        assert self.upper.summary_delta is not None, "something changed"
         joined = self._joined(self.upper.summary_delta, self._new())
         items = [*self._keys(), *(Named(kept.name, self._value(kept)) for kept in self.groups.all_kept)]
         if not self.insert_only:
@@ -83,7 +84,9 @@ class _Terms:
 
     def changed_tables(self) -> Relation:
         """All terms with their weight, and what cancels out removed."""
-        terms = [(self._joined(self.upper.summary_delta, self._new()), words("1"))]
+        terms: list[tuple[Relation, Scalar]] = []
+        if self.upper.summary_delta is not None:
+            terms.append((self._joined(self.upper.summary_delta, self._new()), words("1")))
         for at, table in enumerate(self.tables):
             if table.delta is not None:
                 # The first tables as they are now, those behind as they were: the n-term expression.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from rich import box
@@ -18,9 +18,10 @@ _STRATEGY_STYLE = {"incremental": "green", "full": "yellow", "unchanged": "dim"}
 
 def refresh_table(views: Sequence[ViewRefresh]) -> Table:
     """What a refresh did to each view."""
-    reasons = ["reason"] if any(view.reason for view in views) else []
-    table = _table("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute s>", "install s>", *reasons)
     short = _short_names([view.view for view in views])
+    notes = {view.view: _note(view, short) for view in views}
+    reasons = ["reason"] if any(notes.values()) else []
+    table = _table("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute s>", "install s>", *reasons)
     for view in views:
         touched = view.strategy != "unchanged"
         table.add_row(
@@ -29,9 +30,18 @@ def refresh_table(views: Sequence[ViewRefresh]) -> Table:
             *(_count(n, shown=touched) for n in (view.delta_rows, view.inserted, view.deleted, view.updated)),
             _seconds(view.compute_seconds, shown=touched),
             _seconds(view.install_seconds, shown=touched),
-            *(escape(view.reason or "") for _ in reasons),
+            *(escape(notes[view.view]) for _ in reasons),
         )
     return table
+
+
+def _note(view: ViewRefresh, short: Mapping[str, str]) -> str:
+    """Why it was done so, and what was special about it."""
+    upper = view.derived_from
+    notes = [view.reason or ""]
+    notes += [f"Δ from that of {short.get(upper, upper)}"] if upper else []
+    notes += [f"{view.recomputed:,} groups lost their extremum"] if view.recomputed else []
+    return "; ".join(filter(None, notes))
 
 
 def status_table(views: Sequence[ViewStatus]) -> Table:

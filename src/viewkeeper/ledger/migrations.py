@@ -66,6 +66,14 @@ MIGRATIONS: tuple[Migration, ...] = (
                 source TEXT PRIMARY KEY, version TEXT, observed_at {time} NOT NULL, details TEXT NOT NULL)""",
         ),
     ),
+    Migration(
+        2,
+        "groups that were recomputed, and whose summary-delta a view's was made from",
+        (
+            "ALTER TABLE vk_refresh ADD COLUMN recomputed BIGINT",
+            "ALTER TABLE vk_refresh ADD COLUMN derived_from TEXT",
+        ),
+    ),
 )
 
 LATEST = MIGRATIONS[-1].version

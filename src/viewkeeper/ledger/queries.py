@@ -181,6 +181,8 @@ def _refreshes(
                 compute_seconds=row.compute_seconds,
                 install_seconds=row.install_seconds,
                 estimates=row.estimates,
+                recomputed=row.recomputed,
+                derived_from=row.derived_from,
             )
         )
     return found

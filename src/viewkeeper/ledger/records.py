@@ -59,6 +59,8 @@ class ViewRefreshRecord:
     compute_seconds: float = 0.0
     install_seconds: float = 0.0
     estimates: JsonObject = field(default_factory=dict)
+    recomputed: int | None = None
+    derived_from: str | None = None
 
 
 class ChoreKind(Enum):

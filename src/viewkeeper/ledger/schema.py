@@ -182,6 +182,8 @@ refreshes = Table(
     Column("compute_seconds", Double, nullable=False),
     Column("install_seconds", Double, nullable=False),
     Column("estimates", JsonText, nullable=False),
+    Column("recomputed", BigInteger),
+    Column("derived_from", Verbatim),
 )
 
 chores = Table(

@@ -89,7 +89,8 @@ class _Planner:
         self._computes: list[Step] = []
         self._installs: list[Install] = []
         self._names = 0
-        self._sharing = sharing_between(situation.views)
+        sizes = {**situation.rows, **{view.name: view.rows for view in self._inputs.values()}}
+        self._sharing = sharing_between(situation.views, sizes)
         self._derived_from: dict[str, str] = {}
 
     def plan(self) -> EpochPlan:
@@ -110,6 +111,7 @@ class _Planner:
         vector = self._new_vector(view)
         if not changed and view.needs_full is None and self._policy(view) != "full":
             self._outcomes[view.name] = ParentOutcome(Strategy.UNCHANGED, None, None, 0)
+            self._sharing.made[view.name] = SharedDelta(view, None, insert_only=True, rows=0)
             return ViewPlan(view.name, Strategy.UNCHANGED, None, "nothing changed", work, (), vector)
 
         choice = choose(
@@ -336,7 +338,7 @@ class _Planner:
     ) -> tuple[Relation, bool, str] | None:
         """prepare-changes, whether it holds insertions only, and what it is made of."""
         changed = self._changed_tables(view)
-        edge = self._sharing.best(view, groups, changed, work.changed)
+        edge = self._sharing.best(view, groups, changed, work.incremental)
         if edge is not None:
             self._extract_for(view, [scan for scan in scans(groups.child) if scan.table in edge.joins])
             only = self._sharing.made[edge.upper].insert_only and not edge.joins & set(changed)

@@ -21,10 +21,10 @@ from viewkeeper.plan.situation import ViewInput
 
 @dataclass(frozen=True, slots=True)
 class SharedDelta:
-    """The staged summary-delta of a view that is already planned."""
+    """The staged summary-delta of a view that is already planned; ``None`` when nothing of it changed."""
 
     view: ViewInput
-    staged: Staged
+    staged: Staged | None
     insert_only: bool
     rows: int
 
@@ -34,17 +34,22 @@ class Sharing:
     """The lattice of an epoch's views, and the summary-deltas that there are so far."""
 
     edges: Mapping[str, Sequence[Edge]]
+    sizes: Mapping[str, int | None]
     made: dict[str, SharedDelta] = field(default_factory=dict)
 
     def best(
         self, view: ViewInput, groups: Groups, changed: Sequence[str], otherwise: int | None
     ) -> Edge | None:
-        """The edge to derive the view's summary-delta along; ``None``: from its own changes."""
-        found = [edge for edge in self.edges.get(view.name, ()) if self._fits(edge, view, groups, changed)]
-        best = min(found, key=lambda edge: (self.made[edge.upper].rows, len(edge.joins)), default=None)
-        if best is None or (otherwise is not None and self.made[best.upper].rows >= otherwise):
-            return None
-        return best
+        """The edge to derive the view's summary-delta along; ``None``: from its own changes, which would read
+        so many rows."""
+        costs = [
+            (cost, edge)
+            for edge in self.edges.get(view.name, ())
+            if self._fits(edge, view, groups, changed)
+            and (cost := self._cost(edge, changed)) is not None
+            and (otherwise is None or cost < otherwise)
+        ]
+        return min(costs, key=lambda each: each[0])[1] if costs else None
 
     def _fits(self, edge: Edge, view: ViewInput, groups: Groups, changed: Sequence[str]) -> bool:
         upper = self.made.get(edge.upper)
@@ -53,7 +58,17 @@ class Sharing:
         shared = set(view.analysis.tables) - edge.joins
         if any(upper.view.vector[table] != view.vector[table] for table in shared):
             return False
-        return can_derive(edge, groups, joins_changed=any(table in edge.joins for table in changed))
+        return can_derive(edge, groups, joins_changed=_joins_changed(edge, changed))
+
+    def _cost(self, edge: Edge, changed: Sequence[str]) -> int | None:
+        """Rows read: the summary-delta above and the tables joined; when one of these changed, what is stored
+        above, too."""
+        upper = self.made[edge.upper]
+        read = [upper.rows, *(self.sizes.get(table) for table in edge.joins)]
+        if _joins_changed(edge, changed):
+            read.append(upper.view.rows)
+        known = [rows for rows in read if rows is not None]
+        return sum(known) if len(known) == len(read) else None
 
     def changes(self, edge: Edge, groups: Groups, leaves: ViewLeaves, *, insert_only: bool) -> Relation:
         """prepare-changes of the view, from the summary-delta above."""
@@ -72,7 +87,7 @@ def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:
     return Joined(leaves.new(scan), leaves.old(scan), None if change is None else change.relation, names)
 
 
-def sharing_between(views: Iterable[ViewInput]) -> Sharing:
+def sharing_between(views: Iterable[ViewInput], sizes: Mapping[str, int | None]) -> Sharing:
     """What can be shared between these views, as far as their definitions tell."""
     stars: dict[str, Star] = {}
     for view in views:
@@ -85,7 +100,11 @@ def sharing_between(views: Iterable[ViewInput]) -> Sharing:
     edges: dict[str, list[Edge]] = {}
     for edge in lattice_of(stars).edges:
         edges.setdefault(edge.lower, []).append(edge)
-    return Sharing(edges)
+    return Sharing(edges, sizes)
+
+
+def _joins_changed(edge: Edge, changed: Sequence[str]) -> bool:
+    return any(table in edge.joins for table in changed)
 
 
 def parents_first(views: Sequence[ViewInput], sharing: Sharing) -> list[ViewInput]:

@@ -183,14 +183,26 @@ def test_a_newer_sqlite_ledger_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_migration_that_fails_leaves_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = MIGRATIONS[0]
-    broken = migrations.Migration(1, "broken", (*first.statements, "CREATE TABLE vk_schema (twice TEXT)"))
-    monkeypatch.setattr(migrations, "MIGRATIONS", (broken,))
+    every, last = MIGRATIONS, MIGRATIONS[-1]
+    broken = migrations.Migration(
+        last.version, "broken", (*last.statements, "CREATE TABLE vk_schema (twice TEXT)")
+    )
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*every[:-1], broken))
     with pytest.raises(LedgerError):
         Ledger.open(url)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (first,))
+    monkeypatch.setattr(migrations, "MIGRATIONS", every)
     with Ledger.open(url) as ledger:
         assert ledger.latest() is None
+
+
+def test_an_older_ledger_is_brought_up_to_date(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = MIGRATIONS
+    monkeypatch.setattr(migrations, "MIGRATIONS", every[:1])
+    Ledger.open(url).close()
+    monkeypatch.setattr(migrations, "MIGRATIONS", every)
+    with Ledger.open(url) as ledger:
+        assert ledger.latest() is None
+        assert ledger.epochs() == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""Every aggregate function, whatever happens to its rows: maintained equals recomputed.
+
+NULLs, duplicates, FILTER and DISTINCT; several functions in one view, which share what is kept for them;
+groups that come, go and change; views that are derived from each other along the lattice.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from viewkeeper.testing import Case, Cycle, Oracle, View, check
+from viewkeeper.testing.changes import Changes
+from viewkeeper.testing.tables import Table
+
+COLUMNS = {
+    "k": ("int", ("0", "1", "2")),
+    "g": ("string", ("'a'", "'b'")),
+    "i": ("int", ("-2", "0", "1", "3", "7")),
+    "j": ("int", ("0", "1", "5")),
+    "b": ("bigint", ("-1L", "4L", "6000000000L")),
+    "n": ("decimal(8,2)", ("0.00", "1.25", "-3.10", "20.05")),
+    "x": ("double", ("0.1D", "0.2D", "-5.5D")),
+    "s": ("string", ("'p'", "'q'", "''", "'Q'")),
+    "d": ("date", ("DATE'2024-01-01'", "DATE'2024-02-29'")),
+    "t": ("boolean", ("true", "false")),
+}
+CALLS = {
+    "counts": "count(*), count(i), count(i, j), count_if(t), count(*) FILTER (WHERE i > 0)",
+    "sums": "sum(i), sum(b), sum(n), sum(i) FILTER (WHERE t), sum(i + j)",
+    "floating": "sum(x), avg(x), var_pop(x)",
+    "averages": "avg(i), avg(b), avg(n), avg(i) FILTER (WHERE j = 1), mean(j)",
+    "extrema": "min(i), max(i), min(s), max(d), min(n), max(t), min(x), "
+    "max(i) FILTER (WHERE t), min(DISTINCT j)",
+    "logic": "bool_and(t), bool_or(t), every(i > 0), some(j = 5), any(t) FILTER (WHERE i > 0)",
+    "bits": "bit_and(i), bit_or(j), bit_xor(b), bit_xor(i) FILTER (WHERE t)",
+    "variance": "var_pop(i), var_samp(n), variance(j), stddev(i), stddev_pop(n), std(j)",
+    "covariance": "covar_pop(i, j), covar_samp(i, n), corr(i, j), corr(n, j) FILTER (WHERE t)",
+    "distinct": "count(DISTINCT i), count(DISTINCT i, s), sum(DISTINCT i), avg(DISTINCT n), "
+    "count(DISTINCT s) FILTER (WHERE t)",
+    "order_statistics": "median(i), percentile(n, 0.25), percentile(i, array(0.1, 0.9)), "
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY i)",
+    "approximate": "approx_count_distinct(i), approx_count_distinct(s, 0.1)",
+    "lists": "collect_list(i), collect_set(s), array_agg(j) FILTER (WHERE t), listagg(s, "
+    "','), listagg(DISTINCT s, '/'), string_agg(s, ',') WITHIN GROUP (ORDER BY i DESC)",
+    "by": "min_by(s, i), max_by(s, i), max_by(i, d) FILTER (WHERE t), min_by(x, n)",
+    "modes": "mode(i), mode(s), mode(t) FILTER (WHERE i > 0)",
+    "moments": "skewness(i), kurtosis(n), regr_slope(i, j), regr_count(i, j)",
+}
+GROUPINGS = ("", "GROUP BY k", "GROUP BY k, g", "GROUP BY upper(g)")
+
+
+def views() -> list[View]:
+    """Each list of calls, by different keys; the first few also with HAVING."""
+    made = []
+    for at, (name, calls) in enumerate(CALLS.items()):
+        listed = _named(calls)
+        for grouping in (GROUPINGS[at % 4], GROUPINGS[(at + 1) % 4]):
+            keys = grouping.removeprefix("GROUP BY ")
+            key_items = {"upper(g)": "upper(g) AS u"}.get(keys, keys)
+            items = ", ".join(filter(None, (key_items, listed)))
+            suffix = "total" if not keys else "by_" + "".join(filter(str.isalpha, keys))
+            made.append(View(f"{name}_{suffix}", f"SELECT {items} FROM r {grouping}".strip()))
+    made += [
+        View("having", "SELECT k, sum(i) AS c FROM r GROUP BY k HAVING min(j) < 5 AND count(*) > 1"),
+        View(
+            "rolled_up", "SELECT k, g, count(*) AS n, min(i) AS m, sum(k) AS s FROM r GROUP BY ROLLUP (k, g)"
+        ),
+        View(
+            "cubed",
+            "SELECT k, upper(g) AS u, grouping_id() AS l, max(n) AS m FROM r GROUP BY CUBE (k, upper(g))",
+        ),
+        View(
+            "sets", "SELECT g, d, grouping(g) AS z, avg(i) AS a FROM r GROUP BY GROUPING SETS ((g, d), g, ())"
+        ),
+        View(
+            "dimension",
+            "SELECT o.w, count(*) AS n, sum(r.i) AS s, min(r.k) AS m FROM r JOIN o ON r.k = o.k GROUP BY o.w",
+        ),
+        View(
+            "dimension_by_g",
+            "SELECT o.w, g, sum(n) AS s, max(o.y) AS m FROM r JOIN o ON r.k = o.k GROUP BY o.w, g",
+        ),
+        View("on_a_view", "SELECT c0, count(*) AS n, max(c1) AS m FROM counts_total GROUP BY c0"),
+    ]
+    return made
+
+
+def _named(calls: str) -> str:
+    depth, parts, current = 0, list[str](), ""
+    for sign in calls:
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if sign == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += sign
+    return ", ".join(f"{call} AS c{at}" for at, call in enumerate([*parts, current.strip()]))
+
+
+def case(seed: int, cycles: int) -> Case:
+    random = Random(seed)
+    merge_on_read = {
+        "format-version": "3",
+        "write.delete.mode": "merge-on-read",
+        "write.update.mode": "merge-on-read",
+        "write.merge.mode": "merge-on-read",
+    }
+    r = Table(
+        "r",
+        tuple((name, kind) for name, (kind, _) in COLUMNS.items()),
+        merge_on_read,
+        values={name: values for name, (_, values) in COLUMNS.items()},
+    )
+    o = Table(
+        "o",
+        (("k", "int"), ("w", "string"), ("y", "int")),
+        merge_on_read,
+        values={"k": ("0", "1", "2"), "w": ("'u'", "'v'"), "y": ("1", "2", "3")},
+    )
+    changes = Changes((r, o), random, 14)
+    setup = changes.fill()
+    return Case(setup, tuple(views()), tuple(Cycle(changes.cycle()) for _ in range(cycles)))
+
+
+@pytest.fixture(scope="module")
+def oracle(spark: SparkSession) -> Oracle:
+    return Oracle(spark, clean_up=False)
+
+
+@pytest.mark.spark
+def test_every_function(oracle: Oracle) -> None:
+    outcome = check(oracle, case(1, cycles=3), seed=1)
+    assert outcome.incremental >= len(views())
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_every_function_often(oracle: Oracle, seed: int) -> None:
+    check(oracle, case(seed, cycles=8), seed=seed)
