@@ -26,9 +26,10 @@ from viewkeeper.events import (
     StepStarted,
 )
 from viewkeeper.execute.engine import Engine
-from viewkeeper.execute.executor import Executor, InstallContext, Outcome
+from viewkeeper.execute.executor import Executor, InstallContext, KeptDelta, Outcome
 from viewkeeper.install import storage
 from viewkeeper.install.publish import EPOCH_PROPERTY, Head
+from viewkeeper.kept_deltas import drop_tables, install_only, kept_tables, record
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.records import (
     Chore,
@@ -36,6 +37,8 @@ from viewkeeper.ledger.records import (
     EpochRecord,
     Lease,
     NewEpoch,
+    NewPropagation,
+    Propagation,
     ViewRefreshRecord,
     ViewState,
 )
@@ -62,6 +65,8 @@ class Work:
     drop: Sequence[str] = ()
     drop_storages: Sequence[str] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    kept: Mapping[str, KeptDelta] | None = None
+    """What was propagated before, and is only to be installed."""
 
 
 @contextmanager
@@ -121,6 +126,47 @@ class EpochRunner:
             self.finish_chores()
         return record
 
+    def propagate(self, lease: Lease, work: Work) -> Propagation:
+        """Compute what a refresh would install, and keep it. Touches no view."""
+        epoch = self._ledger.begin(lease)
+        self._emit(EpochStarted(epoch, tuple(view.view for view in work.plan.views)))
+        executor = self._engine.executor(work.views, work.plan, self._emit)
+        installs = [step for step in work.plan.steps if isinstance(step, Install)]
+        tables = {step.view: storage.new_delta_name(self._engine.catalog_name) for step in installs}
+        try:
+            self._ledger.intend(lease, epoch, drop_tables(epoch, tables.values()))
+            self._emit(PointPassed("intents noted"))
+            with self._phase(Phase.COMPUTE, work.seconds):
+                executor.compute(work.plan.steps)
+                executor.keep(installs, tables)
+            new = NewPropagation(
+                epoch,
+                CODEC.encode(install_only(work.plan)),  # type: ignore[arg-type]  # a tagged object
+                {view: record(table, executor.outcomes[view]) for view, table in tables.items()},
+            )
+            self._replace_propagation(lease, new)
+        except BaseException as error:
+            self._give_up(lease, epoch, work, error)
+            if isinstance(error, Exception) and not isinstance(error, ViewkeeperError):
+                raise self._engine.explain_failure(error, executor.failed_view) from error
+            raise
+        finally:
+            executor.clear()
+        kept = self._ledger.propagation()
+        assert kept is not None
+        return kept
+
+    def _replace_propagation(self, lease: Lease, new: NewPropagation) -> None:
+        before = self._ledger.propagation()
+        self._ledger.keep(lease, new)
+        if before is not None:
+            self._engine.run_chores(drop_tables(before.id, kept_tables(before)), lambda chore: None)
+
+    def forget(self, lease: Lease, propagation: Propagation) -> None:
+        """Give up what was propagated: the views have moved on without it."""
+        self._ledger.forget(lease, drop_tables(propagation.id, kept_tables(propagation)))
+        self.finish_chores()
+
     def _stage_and_publish(self, lease: Lease, epoch: int, work: Work, executor: Executor) -> EpochRecord:
         branch = storage.branch_name(epoch)
         installs = [step for step in work.plan.steps if isinstance(step, Install)]
@@ -131,7 +177,10 @@ class EpochRunner:
             self._engine.create_storage(work.inputs[name].storage, view.layout, view.definition)
             self._emit(PointPassed(f"storage of {name} made"))
         with self._phase(Phase.COMPUTE, work.seconds):
-            executor.compute(work.plan.steps)
+            if work.kept is None:
+                executor.compute(work.plan.steps)
+            else:
+                executor.load(installs, work.kept)
         with self._phase(Phase.INSTALL, work.seconds):
             executor.install(work.plan.steps, self._install_context(epoch, branch, work))
         work.seconds["extract"] = executor.extract_seconds
@@ -237,6 +286,7 @@ class EpochRunner:
             redo=tuple(self._redo(epoch, branch, work, heads)),
             plan=CODEC.encode(work.plan),  # type: ignore[arg-type]  # a tagged object is a JSON object
             seconds=dict(work.seconds),
+            installs_propagation=work.kept is not None,
         )
 
     @staticmethod
@@ -250,7 +300,7 @@ class EpochRunner:
             yield Chore(None, ChoreKind.CREATE_VIEW, epoch, {"view": name, "sql": sql})
         for name in work.drop:
             yield Chore(None, ChoreKind.DROP_VIEW, epoch, {"view": name})
-        for table in work.drop_storages:
+        for table in (*work.drop_storages, *(delta.table for delta in (work.kept or {}).values())):
             yield Chore(None, ChoreKind.DROP_STORAGE, epoch, {"storage": table})
 
     def _give_up(self, lease: Lease, epoch: int, work: Work, error: BaseException) -> None:

@@ -23,16 +23,18 @@ from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.verifying import Comparison
 from viewkeeper.install.storage import new_storage_name
+from viewkeeper.kept_deltas import kept_deltas
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.ledger import utc_now
-from viewkeeper.ledger.records import EpochRecord, Lease, SourceObservation
+from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
 from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.situation import Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import no_data, rows_of, snapshots_of
 from viewkeeper.results import Verification
-from viewkeeper.situations import observe
+from viewkeeper.situations import observe, stored_views
 from viewkeeper.sql.quoting import show_path
 
 
@@ -207,9 +209,65 @@ class Maintainer:
 
     # Refresh.
 
+    def propagate(self, names: Sequence[str], policy: str | None) -> tuple[EpochPlan, Propagation | None]:
+        """Compute now what a refresh of these views would install, and keep it (Mumick et al. 1997, 2.1).
+
+        Propagating again begins anew from where the views stand: what was kept before is replaced."""
+        with self.lease() as lease:
+            library = self.library()
+            situation = self._observe(library, library.graph.closure(names), policy)
+            plan = plan_epoch(situation)
+            if plan.changes_nothing:
+                return plan, None
+            return plan, self._runner.propagate(lease, self._work(library, situation, plan))
+
+    def install_propagated(self) -> EpochRecord:
+        """Install exactly what was kept; the sources are not looked at."""
+        with self.lease() as lease:
+            library = self.library()
+            kept = self.ledger.propagation()
+            if kept is None or not self._is_current(library, kept):
+                raise RefreshError(
+                    "nothing that was propagated waits to be installed"
+                    if kept is None
+                    else "views were refreshed or defined anew since they were propagated",
+                    code="VK-NOTHING-PROPAGATED",
+                    hint="Run `viewkeeper propagate` first, or refresh without --propagated.",
+                )
+            return self._install_kept(lease, library, kept)
+
+    def _is_current(self, library: Library, kept: Propagation) -> bool:
+        """Whether all its views still stand where they stood."""
+        plan = CODEC.decode(kept.plan)
+        assert isinstance(plan, EpochPlan)
+        states = [library.states.get(view.view) for view in plan.views]
+        return all(state is not None and state.epoch < kept.id for state in states)
+
+    def _install_kept(self, lease: Lease, library: Library, kept: Propagation) -> EpochRecord:
+        plan = CODEC.decode(kept.plan)
+        assert isinstance(plan, EpochPlan)
+        names = [view.view for view in plan.views]
+        inputs = stored_views(self.engine, library, names)
+        situation = Situation(inputs, dict(plan.versions), {})
+        work = replace(self._work(library, situation, plan), kept=kept_deltas(kept))
+        return self._finished(self._runner.run(lease, work), situation)
+
+    def _take_in_propagated(self, lease: Lease, policy: str | None) -> None:
+        """Before a refresh: what was propagated is installed, unless it is of no use any more. Views then
+        stand where they were propagated to, and only what came since is left to do."""
+        kept = self.ledger.propagation()
+        if kept is None:
+            return
+        library = self.library()
+        if policy == "full" or not self._is_current(library, kept):
+            self._runner.forget(lease, kept)
+        else:
+            self._install_kept(lease, library, kept)
+
     def refresh(self, names: Sequence[str], policy: str | None) -> EpochRecord | EpochPlan:
         """Refresh these views and their ancestors; the plan itself when there was nothing to do."""
         with self.lease() as lease:
+            self._take_in_propagated(lease, policy)
             library = self.library()
             started = time.monotonic()
             situation = self._observe(library, library.graph.closure(names), policy)
@@ -245,9 +303,20 @@ class Maintainer:
         change: Redefinition | None = None,
         seconds: dict[str, float] | None = None,
     ) -> EpochRecord:
+        work = self._work(library, situation, plan, change, seconds)
+        return self._finished(self._runner.run(lease, work), situation)
+
+    def _work(
+        self,
+        library: Library,
+        situation: Situation,
+        plan: EpochPlan,
+        change: Redefinition | None = None,
+        seconds: dict[str, float] | None = None,
+    ) -> Work:
         redefinition = change or Redefinition()
         defined = [view.name for view in redefinition.define]
-        work = Work(
+        return Work(
             plan=plan,
             inputs={view.name: view for view in (*situation.read_only, *situation.views)},
             views=library.views,
@@ -257,7 +326,8 @@ class Maintainer:
             drop_storages=self._storages_of(redefinition.drop),
             seconds=dict(seconds or {}),
         )
-        record = self._runner.run(lease, work)
+
+    def _finished(self, record: EpochRecord, situation: Situation) -> EpochRecord:
         self.engine.see(snapshots_of(self.library(), [view.view for view in record.views]))
         self._acknowledge(situation)
         return record

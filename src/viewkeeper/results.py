@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from viewkeeper.ledger.records import EpochRecord, ViewRefreshRecord
+from viewkeeper.ledger.records import EpochRecord, Propagation, ViewRefreshRecord
+from viewkeeper.plan.steps import EpochPlan
 
 if TYPE_CHECKING:
     import pandas
@@ -95,6 +96,31 @@ _HISTORY_SCHEMA = (
 
 
 @dataclass(frozen=True, slots=True)
+class PropagatedView:
+    """A view whose delta waits to be installed."""
+
+    view: str
+    strategy: str
+    inserted: int
+    deleted: int
+    updated: int
+    compute_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Propagated:
+    """What was computed and kept; ``id`` is None when nothing had changed."""
+
+    id: int | None
+    source_versions: dict[str, str]
+    views: list[PropagatedView]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """A view against its query, recomputed at the recorded versions."""
 
@@ -122,6 +148,22 @@ class ViewStatus:
     stale: bool
     versions: dict[str, str | None]
     reads: tuple[str, ...]
+
+
+def propagated_of(plan: EpochPlan, kept: Propagation | None) -> Propagated:
+    """A kept propagation as the user sees it."""
+    versions = {table: version or "" for table, version in plan.versions}
+    if kept is None:
+        return Propagated(None, versions, [])
+    views = [
+        PropagatedView(
+            view,
+            plan.view(view).strategy.value,
+            *(delta[kind] for kind in ("inserted", "deleted", "updated", "seconds")),
+        )
+        for view, delta in kept.tables.items()
+    ]
+    return Propagated(kept.id, versions, views)
 
 
 def epoch_of(record: EpochRecord) -> Epoch:

@@ -50,6 +50,14 @@ def observe(
     )
 
 
+def stored_views(engine: Engine, library: Library, names: Iterable[str]) -> tuple[ViewInput, ...]:
+    """These views as they are stored, without a look at their sources."""
+    ordered = [name for name in library.graph.order() if name in set(names)]
+    stored = [library.states[name].storage for name in ordered if _has_data(library, name, {})]
+    observed = engine.observer.stand((), stored)
+    return tuple(_view_input(library, name, {}, observed.storages, None) for name in ordered)
+
+
 def _unwritten(engine: Engine, views: Iterable[ViewInput], observed: Observed) -> dict[str, dict[str, str]]:
     """The columns of the sources that are, or were for some view, without a version."""
     tables = {table for table, version in observed.versions.items() if version is None}

@@ -38,7 +38,16 @@ from viewkeeper.plan.hypothetical import as_if_all_changed
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import pinned, snapshots_of
-from viewkeeper.results import Epoch, History, Verification, ViewRefresh, ViewStatus, epoch_of
+from viewkeeper.results import (
+    Epoch,
+    History,
+    Propagated,
+    Verification,
+    ViewRefresh,
+    ViewStatus,
+    epoch_of,
+    propagated_of,
+)
 from viewkeeper.sql.quoting import show_path
 
 if TYPE_CHECKING:
@@ -118,10 +127,24 @@ class Warehouse:
 
     # The flow.
 
-    def refresh(self, *views: str, policy: str | None = None) -> Epoch:
-        """Bring views (none named: all of them) and their ancestors to the sources' present versions, and
-        publish them in one epoch. ``policy``: auto, incremental, incremental strict or full."""
+    def propagate(self, *views: str, policy: str | None = None) -> Propagated:
+        """Compute now what :meth:`refresh` would install, and keep it: readers and writers go on meanwhile.
+        ``refresh(propagated=True)`` installs it in a short window; a plain refresh takes it in, too."""
         _check_policy(policy)
+        if not self._library().views:
+            return Propagated(None, {}, [])
+        plan, kept = self._maintainer.propagate(self._names(views), policy)
+        return propagated_of(plan, kept)
+
+    def refresh(self, *views: str, policy: str | None = None, propagated: bool = False) -> Epoch:
+        """Bring views (none named: all of them) and their ancestors to the sources' present versions, and
+        publish them in one epoch. ``policy``: auto, incremental, incremental strict or full.
+        ``propagated``: install exactly what :meth:`propagate` kept, and look at no source."""
+        _check_policy(policy)
+        if propagated:
+            if views or policy:
+                raise ValueError("what was propagated is installed as it is: no views or policy to choose")
+            return epoch_of(self._maintainer.install_propagated())
         if not self._library().views:
             return Epoch(self._current_id(), {}, [])
         result = self._maintainer.refresh(self._names(views), policy)

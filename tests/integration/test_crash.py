@@ -141,6 +141,32 @@ def test_refresh_killed_at_every_event(
     assert_tidy(victim)
 
 
+def test_propagate_killed_at_every_event(
+    open_warehouse: Callable[..., Warehouse],
+    tmp_path: Path,
+    killed: Callable[[Callable[[], object]], bool],
+) -> None:
+    """Either nothing is kept and nothing left over, or all of it waits to be installed."""
+    trap = Trap()
+    victim = open_warehouse(tmp_path, on_event=trap, lease_seconds=LEASE_SECONDS)
+    make(victim)
+    change(victim)
+    at = 0
+    while True:
+        at += 1
+        trap.set(at)
+        if not killed(lambda: victim.propagate(policy="incremental")):
+            break
+        wait_for_lease(tmp_path)
+        assert totals(victim) == (3, 3, 3), trap.point
+    trap.set(None)
+    wait_for_lease(tmp_path)
+    victim.refresh(propagated=True)
+    assert totals(victim) == (6, 6, 6)
+    assert_exact(victim)
+    assert_tidy(victim)
+
+
 def test_another_open_finishes_a_published_epoch(
     open_warehouse: Callable[..., Warehouse],
     tmp_path: Path,

@@ -10,7 +10,14 @@ from rich.console import RenderableType
 
 from viewkeeper.cli.output import Output
 from viewkeeper.cli.progress import showing
-from viewkeeper.cli.tables import history_table, refresh_table, status_table, summary_line, verification_table
+from viewkeeper.cli.tables import (
+    history_table,
+    propagated_table,
+    refresh_table,
+    status_table,
+    summary_line,
+    verification_table,
+)
 from viewkeeper.define.project import Project, find_project, load_project
 from viewkeeper.define.template import init_project
 from viewkeeper.events import Event
@@ -55,6 +62,26 @@ def plan(output: Output, folder: Path | None, views: Sequence[str], policy: str 
             "plan": found.to_json(),
         }
         output.answer(document, *(f"To do: {change}" for change in pending), str(found))
+    return 0
+
+
+def propagate(output: Output, folder: Path | None, views: Sequence[str], policy: str | None) -> int:
+    """Compute the deltas now, and keep them for a later refresh."""
+    with _receiver(output) as receive, _opened(folder, receive) as (_, warehouse):
+        kept = warehouse.propagate(*views, policy=policy)
+    if kept.id is None:
+        output.answer(kept.to_dict(), "Nothing changed: there is nothing to propagate.")
+    else:
+        advice = "Install it with `viewkeeper refresh --propagated`."
+        output.answer(kept.to_dict(), propagated_table(kept.views), advice)
+    return 0
+
+
+def install_propagated(output: Output, folder: Path | None) -> int:
+    """Install exactly what was kept."""
+    with _receiver(output) as receive, _opened(folder, receive) as (_, warehouse):
+        epoch = warehouse.refresh(propagated=True)
+    output.answer({"applied": [], "epoch": epoch.to_dict()}, *_closing(epoch))
     return 0
 
 

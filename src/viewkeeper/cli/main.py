@@ -129,15 +129,34 @@ def refresh(
     *,
     full: Annotated[bool, typer.Option("--full", help="Recompute; short for --policy full.")] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Drop views that left the project.")] = False,
+    propagated: Annotated[
+        bool, typer.Option("--propagated", help="Install exactly what `propagate` kept.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Apply new and changed definitions, and bring the views up to date in one step."""
+    if propagated:
+        if views or policy or full or prune:
+            raise typer.BadParameter("--propagated installs what was kept, and takes no other choice")
+        from viewkeeper.cli import commands
+
+        raise typer.Exit(commands.install_propagated(Output(json=json), project))
     if full and policy not in (None, "full"):
         raise typer.BadParameter("--full and --policy contradict each other")
     from viewkeeper.cli import commands
 
     policy = "full" if full else policy
     raise typer.Exit(commands.refresh(Output(json=json), project, views or [], policy, prune=prune))
+
+
+@app.command()
+def propagate(
+    views: Views = None, policy: PolicyName = None, project: ProjectFolder = None, *, json: Json = False
+) -> None:
+    """Compute the deltas of the views now, and keep them for `refresh --propagated`."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.propagate(Output(json=json), project, views or [], policy))
 
 
 @app.command()

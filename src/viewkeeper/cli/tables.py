@@ -9,7 +9,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from viewkeeper.results import Epoch, Verification, ViewRefresh, ViewStatus
+from viewkeeper.results import Epoch, PropagatedView, Verification, ViewRefresh, ViewStatus
 from viewkeeper.sql.quoting import parse_path, show_path
 
 # Colour only where the eye should stop.
@@ -31,6 +31,18 @@ def refresh_table(views: Sequence[ViewRefresh]) -> Table:
             _seconds(view.compute_seconds, shown=touched),
             _seconds(view.install_seconds, shown=touched),
             *(escape(notes[view.view]) for _ in reasons),
+        )
+    return table
+
+
+def propagated_table(views: Sequence[PropagatedView]) -> Table:
+    """What waits to be installed."""
+    table = _table("view", "strategy", "+>", "−>", "~>", "compute s>")
+    short = _short_names([view.view for view in views])
+    for view in views:
+        counts = (_count(n, shown=True) for n in (view.inserted, view.deleted, view.updated))
+        table.add_row(
+            short[view.view], _strategy(view.strategy), *counts, _seconds(view.compute_seconds, shown=True)
         )
     return table
 

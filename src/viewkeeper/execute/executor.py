@@ -54,6 +54,15 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptDelta:
+    """A delta that was computed before, in a table: what was counted in it, and how long it took."""
+
+    table: str
+    counts: Counts
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class InstallContext:
     """What installing needs to know beside the steps."""
 
@@ -96,6 +105,30 @@ class Executor:
                 before = [done[name] for name in staged_by(step, names) if name in done]
                 done[step.name] = pool.submit(self._after, before, step)
             self._wait(pool, done.values())
+
+    def keep(self, installs: Sequence[Install], tables: Mapping[str, str]) -> None:
+        """Write what was computed for these installs into tables of their own, to be installed later."""
+        with ThreadPoolExecutor(CONCURRENT_STEPS, "viewkeeper") as pool:
+            self._wait(pool, [pool.submit(self._keep, step, tables[step.view]) for step in installs])
+
+    def _keep(self, step: Install, table: str) -> None:
+        session = self._session(step.view)
+        source = step.source
+        if isinstance(source, ComputeRows) and not source.staged:
+            rows = session.sql(text(source)).toDF(*source.columns)
+        else:
+            rows = session.table(source.name)
+        rows.writeTo(storage.table_sql(table)).using("iceberg").create()
+        self._emit(PointPassed(f"delta of {step.view} kept"))
+
+    def load(self, installs: Sequence[Install], kept: Mapping[str, KeptDelta]) -> None:
+        """Let these installs find what was computed and kept for them."""
+        for step in installs:
+            delta = kept[step.view]
+            session = self._session(step.view)
+            rows = session.table(storage.table_sql(delta.table))
+            self._staging.name(session, step.source.name, rows)
+            self.outcomes[step.view] = Outcome(delta.counts, compute_seconds=delta.seconds)
 
     def install(self, steps: Sequence[Step], context: InstallContext) -> None:
         """Install what was computed, each view on the epoch's branch of its storage."""

@@ -32,6 +32,12 @@ class Staging:
             self._staged[name] = (session, kept)
         return kept
 
+    def name(self, session: SparkSession, name: str, rows: DataFrame) -> None:
+        """Make rows that are stored elsewhere readable under the name."""
+        rows.createOrReplaceGlobalTempView(name.removeprefix(_GLOBAL))
+        with self._lock:
+            self._staged[name] = (session, rows)
+
     def rename(self, old: str, name: str) -> None:
         """Make what is staged under one name readable under another."""
         with self._lock:

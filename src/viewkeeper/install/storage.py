@@ -32,6 +32,11 @@ def new_storage_name(catalog: str) -> str:
     return show_path((catalog, NAMESPACE, f"s_{uuid.uuid4().hex}"))
 
 
+def new_delta_name(catalog: str) -> str:
+    """The table of a delta that is kept to be installed later."""
+    return show_path((catalog, NAMESPACE, f"d_{uuid.uuid4().hex}"))
+
+
 def branch_name(epoch: int) -> str:
     """The branch on which an epoch stages its changes."""
     return f"vk_epoch_{epoch}"

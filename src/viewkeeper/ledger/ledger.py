@@ -23,7 +23,7 @@ from sqlalchemy import delete, insert, update
 
 from viewkeeper.errors import LedgerError
 from viewkeeper.ledger import lease as leases
-from viewkeeper.ledger import publishing, queries, schema
+from viewkeeper.ledger import propagations, publishing, queries, schema
 from viewkeeper.ledger.database import Database
 from viewkeeper.ledger.records import (
     Chore,
@@ -31,6 +31,8 @@ from viewkeeper.ledger.records import (
     FailureRecord,
     Lease,
     NewEpoch,
+    NewPropagation,
+    Propagation,
     SourceObservation,
     ViewRecord,
     ViewState,
@@ -180,6 +182,27 @@ class Ledger:
                 .where(schema.attempts.c.id == epoch_id)
                 .values(failed_at=self._now(), error=kept)
             )
+
+    # Propagated, not installed yet.
+
+    def keep(self, lease: Lease, new: NewPropagation) -> None:
+        """Remember computed deltas for a later epoch, in the place of those that were kept before."""
+        with self._database.writing() as connection:
+            leases.require(connection, lease)
+            publishing.require_open(connection, lease, new.id)
+            propagations.keep(connection, new, self._now())
+
+    def propagation(self) -> Propagation | None:
+        """What waits to be installed; None when nothing does."""
+        with self._database.reading() as connection:
+            return propagations.current(connection)
+
+    def forget(self, lease: Lease, chores: Sequence[Chore]) -> None:
+        """What was propagated is of no use any more; the chores remove its tables."""
+        with self._database.writing() as connection:
+            leases.require(connection, lease)
+            propagations.forget(connection)
+            publishing.add_chores(connection, chores, intent=False)
 
     def failures(self, *, limit: int | None = None) -> tuple[FailureRecord, ...]:
         """Epochs that were begun and given up, or whose process died; newest first."""

@@ -68,8 +68,12 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Migration(
         2,
-        "groups that were recomputed, and whose summary-delta a view's was made from",
+        "groups that were recomputed, whose summary-delta a view's was made from, what was propagated",
         (
+            "ALTER TABLE vk_attempt ADD COLUMN propagated BOOLEAN NOT NULL DEFAULT FALSE",
+            """CREATE TABLE vk_propagation (
+                id BIGINT PRIMARY KEY REFERENCES vk_attempt (id), kept_at {time} NOT NULL,
+                plan TEXT NOT NULL, tables TEXT NOT NULL)""",
             "ALTER TABLE vk_refresh ADD COLUMN recomputed BIGINT",
             "ALTER TABLE vk_refresh ADD COLUMN derived_from TEXT",
         ),

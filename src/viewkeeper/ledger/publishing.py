@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, delete, func, insert, select, update
 
 from viewkeeper.errors import LedgerError
-from viewkeeper.ledger import schema
+from viewkeeper.ledger import propagations, schema
 from viewkeeper.ledger.records import Chore, Lease, NewEpoch, ViewRecord
 
 
@@ -81,6 +81,8 @@ def publish(connection: Connection, epoch: NewEpoch, now: datetime) -> None:
         delete(schema.chores).where(schema.chores.c.epoch_id == epoch.id, schema.chores.c.intent)
     )
     add_chores(connection, epoch.redo, intent=False)
+    if epoch.installs_propagation:
+        propagations.forget(connection)
 
 
 def add_chores(connection: Connection, chores: Sequence[Chore], *, intent: bool) -> None:

@@ -134,7 +134,7 @@ def failures(connection: Connection, limit: int | None) -> tuple[FailureRecord, 
     query = (
         select(table)
         .outerjoin(schema.epochs)
-        .where(schema.epochs.c.id.is_(None))
+        .where(schema.epochs.c.id.is_(None), table.c.propagated.is_(False))
         .order_by(table.c.id.desc())
         .limit(limit)
     )

@@ -112,6 +112,26 @@ class FailureRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class NewPropagation:
+    """Computed deltas to keep: the plan that installs them, and for each view the table that holds its delta
+    and what was counted in it."""
+
+    id: int
+    plan: JsonObject
+    tables: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Propagation:
+    """Computed deltas that wait to be installed."""
+
+    id: int
+    kept_at: datetime
+    plan: JsonObject
+    tables: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
 class SourceObservation:
     """The version a source was last seen at; None when it had none yet."""
 
@@ -158,6 +178,8 @@ class NewEpoch:
     redo: tuple[Chore, ...] = ()
     plan: JsonObject | list[Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    installs_propagation: bool = False
+    """What was propagated is installed by this epoch, and waits no longer."""
 
     def __post_init__(self) -> None:
         stated = {state.view for state in self.states}

@@ -130,6 +130,7 @@ attempts = Table(
     Column("begun_at", UtcTime, nullable=False),
     Column("failed_at", UtcTime),
     Column("error", Verbatim),
+    Column("propagated", Boolean, nullable=False, default=False),
 )
 
 epochs = Table(
@@ -194,6 +195,15 @@ chores = Table(
     Column("intent", Boolean, nullable=False),
     Column("kind", Verbatim, nullable=False),
     Column("payload", JsonText, nullable=False),
+)
+
+propagations = Table(
+    "vk_propagation",
+    metadata,
+    Column("id", BigInteger, ForeignKey(attempts.c.id), primary_key=True, autoincrement=False),
+    Column("kept_at", UtcTime, nullable=False),
+    Column("plan", JsonText, nullable=False),
+    Column("tables", JsonText, nullable=False),
 )
 
 observations = Table(

@@ -202,7 +202,7 @@ def test_an_older_ledger_is_brought_up_to_date(url: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(migrations, "MIGRATIONS", every)
     with Ledger.open(url) as ledger:
         assert ledger.latest() is None
-        assert ledger.epochs() == []
+        assert ledger.epochs() == ()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""Deltas that were computed and kept for a later epoch: between the ledger and the executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from viewkeeper.execute.executor import KeptDelta, Outcome
+from viewkeeper.install.counts import Counts
+from viewkeeper.ledger.records import Chore, ChoreKind, Propagation
+from viewkeeper.plan.steps import ComputeRows, EpochPlan, Install, Publish, Step
+
+
+def drop_tables(epoch: int, tables: Iterable[str]) -> list[Chore]:
+    """What removes the tables of kept deltas."""
+    return [Chore(None, ChoreKind.DROP_STORAGE, epoch, {"storage": table}) for table in tables]
+
+
+def kept_tables(propagation: Propagation) -> list[str]:
+    """Where its deltas are."""
+    return [str(kept["table"]) for kept in propagation.tables.values()]
+
+
+def kept_deltas(propagation: Propagation) -> dict[str, KeptDelta]:
+    """The kept deltas as the executor takes them."""
+    return {
+        view: KeptDelta(
+            kept["table"],
+            Counts(kept["inserted"], kept["deleted"], kept["updated"], kept["recomputed"]),
+            kept["seconds"],
+        )
+        for view, kept in propagation.tables.items()
+    }
+
+
+def record(table: str, outcome: Outcome) -> dict[str, object]:
+    """A kept delta as the ledger takes it."""
+    counts = outcome.counts
+    return {
+        "table": table,
+        "inserted": counts.inserted,
+        "deleted": counts.deleted,
+        "updated": counts.updated,
+        "recomputed": counts.recomputed,
+        "seconds": outcome.compute_seconds,
+    }
+
+
+def install_only(plan: EpochPlan) -> EpochPlan:
+    """The plan that installs what this one computes; rows that would be computed on the way are kept, too."""
+    steps: list[Step] = []
+    for step in plan.steps:
+        if isinstance(step, Install):
+            source = step.source
+            if isinstance(source, ComputeRows):
+                source = replace(source, staged=True)
+            steps.append(replace(step, source=source))
+        elif isinstance(step, Publish):
+            steps.append(step)
+    return replace(plan, steps=tuple(steps))
