@@ -26,7 +26,8 @@ from viewkeeper.events import (
     StepStarted,
 )
 from viewkeeper.execute.engine import Engine
-from viewkeeper.execute.executor import Executor, InstallContext, KeptDelta, Outcome
+from viewkeeper.execute.executor import Executor, KeptDelta, Outcome
+from viewkeeper.execute.installing import InstallContext
 from viewkeeper.install import storage
 from viewkeeper.install.publish import EPOCH_PROPERTY, Head
 from viewkeeper.kept_deltas import drop_tables, install_only, kept_tables, record

@@ -31,6 +31,7 @@ from viewkeeper.analyse.statements import (
 from viewkeeper.errors import DefinitionError, LedgerError, position_at
 from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view
+from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
 from viewkeeper.ledger import Ledger, sqlite_url
 from viewkeeper.library import Library
 from viewkeeper.plan.choice import POLICIES
@@ -163,6 +164,13 @@ class Warehouse:
             return Plan(EpochPlan((), (), ()))
         plan, _ = self._maintainer.plan(self._names(views), policy)
         return Plan(plan)
+
+    def lattice(self, project: Project | None = None) -> ViewLattice:
+        """Which view's summary-delta can be made from which (Mumick et al. 1997, Section 5). A project may
+        declare foreign keys. Needs no Spark."""
+        library = self._library()
+        foreign_keys = declared(project.settings, library) if project is not None else ()
+        return lattice_of_views(library, foreign_keys)
 
     def explain(self, view: str) -> Explanation:
         """How a view is kept, and what the next refresh would do with it."""

@@ -114,6 +114,14 @@ def explain(output: Output, folder: Path | None, view: str) -> int:
     return 0
 
 
+def lattice(output: Output, folder: Path | None) -> int:
+    """Draw the lattice of the views."""
+    with _opened(folder) as (project, warehouse):
+        found = warehouse.lattice(project)
+    output.answer(found.to_dict(), str(found))
+    return 0
+
+
 def status(output: Output, folder: Path | None) -> int:
     """Show how fresh the views are."""
     with _opened(folder) as (_, warehouse):

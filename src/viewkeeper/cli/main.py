@@ -160,10 +160,22 @@ def propagate(
 
 
 @app.command()
-def explain(view: View, project: ProjectFolder = None, *, json: Json = False) -> None:
-    """Show how a view is kept: the strategy, the reason and the SQL."""
+def explain(
+    view: Annotated[str | None, typer.Argument(help="A view.", show_default=False)] = None,
+    project: ProjectFolder = None,
+    *,
+    lattice: Annotated[
+        bool, typer.Option("--lattice", help="Which view's changes can be made from which.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show how a view is kept: the strategy, the reason and the SQL; or how all of them hang together."""
     from viewkeeper.cli import commands
 
+    if lattice:
+        raise typer.Exit(commands.lattice(Output(json=json), project))
+    if view is None:
+        raise typer.BadParameter("name a view, or ask for --lattice")
     raise typer.Exit(commands.explain(Output(json=json), project, view))
 
 

@@ -19,12 +19,12 @@ from viewkeeper.algebra.summary_delta import OPERATION
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
+from viewkeeper.execute.installing import InstallContext, Installing, text
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
 from viewkeeper.execute.tuning import tuning_for
-from viewkeeper.install import bags, groups, overwrite, storage
+from viewkeeper.install import bags, storage
 from viewkeeper.install.counts import Counts
-from viewkeeper.install.publish import heads
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.steps import (
     ComputeBag,
@@ -60,16 +60,6 @@ class KeptDelta:
     table: str
     counts: Counts
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class InstallContext:
-    """What installing needs to know beside the steps."""
-
-    epoch: int
-    branch: str
-    properties: Mapping[str, Mapping[str, str]]
-    storage_rows: Mapping[str, int | None]
 
 
 class Executor:
@@ -214,14 +204,6 @@ class Executor:
         ).collect()[0]
         return Counts(counted["inserted"], counted["deleted"])
 
-    def _find_victims(self, session: SparkSession, step: ComputeBag, deleted: int) -> None:
-        """Stage the identities of the rows to delete."""
-        found = self._staging.stage(
-            session, step.victims, session.sql(bags.victims_by_value(step, deleted))
-        ).count()
-        if found != deleted:
-            raise _negative(step.view, f"{deleted} rows to delete, {found} of them stored")
-
     def _compute_rows(self, step: ComputeRows) -> Counts:
         if step.staged:
             session = self._session(step.view)
@@ -234,49 +216,19 @@ class Executor:
 
     def _run_install(self, step: Install, context: InstallContext) -> Counts:
         counts = self.outcomes[step.view].counts
-        storage_rows = context.storage_rows.get(step.view)
-        pins, properties = self._pins[step.view], context.properties[step.view]
-        tuning = tuning_for(None if isinstance(step.source, ComputeRows) else counts.total, storage_rows)
-        with self._sessions.writing(pins, context.branch, properties, tuning) as session:
-            statements = self._try_by_hash(session, step, counts, context)
-            if statements is None:
-                statements = self._statements(step, counts, storage_rows)
-                self._commit(session, step, statements)
-        self.outcomes[step.view].statements = statements
+        installing = Installing(step, counts, context, self._sessions, self._pins[step.view], self._emit)
+        self.outcomes[step.view].statements = installing.run(
+            lambda bag: self._find_victims(bag, counts.deleted)
+        )
         return counts
 
-    def _commit(self, session: SparkSession, step: Install, statements: Sequence[str]) -> None:
-        for statement in statements:
-            session.sql(statement)
-            self._emit(PointPassed(f"statement for {step.view} committed"))
-
-    def _try_by_hash(
-        self, session: SparkSession, step: Install, counts: Counts, context: InstallContext
-    ) -> tuple[str, ...] | None:
-        """Delete from a large bag by the rows' hashes; ``None`` and nothing done where that is uncertain."""
-        if not isinstance(step.source, ComputeBag) or not counts.deleted:
-            return None
-        if bags.deletes_by_hash(counts, context.storage_rows.get(step.view)):
-            delete, *insert = bags.statements_by_hash(step, counts)
-            self._commit(session, step, [delete])
-            if heads(session, [step.storage], context.epoch)[step.storage].removed == counts.deleted:
-                self._commit(session, step, insert)
-                return (delete, *insert)
-            session.sql(storage.drop_branch(step.storage, context.branch))
-            self._emit(PointPassed(f"trial for {step.view} taken back"))
-        self._find_victims(self._session(step.view), step.source, counts.deleted)
-        return None
-
-    def _statements(self, step: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
-        match step.source:
-            case ComputeGroups():
-                return groups.statements(step, counts, storage_rows)
-            case ComputeBag():
-                return bags.statements(step, counts, storage_rows)
-            case ComputeRows() as source:
-                return overwrite.statements(
-                    step, f"SELECT * FROM {source.name}" if source.staged else text(source)
-                )
+    def _find_victims(self, step: ComputeBag, deleted: int) -> None:
+        """Stage the identities of the rows to delete."""
+        session = self._session(step.view)
+        victims = session.sql(bags.victims_by_value(step, deleted))
+        found = self._staging.stage(session, step.victims, victims).count()
+        if found != deleted:
+            raise _negative(step.view, f"{deleted} rows to delete, {found} of them stored")
 
     def _timed(self, view: str, phase: Phase, run: Callable[[], Counts]) -> None:
         self._emit(StepStarted(view, phase, ""))
@@ -299,11 +251,6 @@ class Executor:
     def _session(self, view: str) -> SparkSession:
         work = self._sizes.get(view, Work())
         return self._sessions.pinned(self._pins[view], tuning_for(work.changed, work.full))
-
-
-def text(step: ComputeRows) -> str:
-    """The query of a full computation, as SQL."""
-    return step.query if isinstance(step.query, str) else print_relation(step.query)
 
 
 def _negative(view: str, what: str) -> RefreshError:

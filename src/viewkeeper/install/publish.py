@@ -36,10 +36,11 @@ def heads(session: SparkSession, storages: Sequence[str], epoch: int) -> dict[st
         if own:
             # The newest: what was tried before and taken back is not on the branch any more.
             head = max(own.values(), key=lambda row: row["committed_at"])
-            first = head
-            while first["parent"] in own:
-                first = own[first["parent"]]
-            found[table] = Head(head["snapshot"], first["parent"], head["added"], head["removed"])
+            chain = [head]
+            while chain[-1]["parent"] in own:
+                chain.append(own[chain[-1]["parent"]])
+            removed = sum(row["removed"] for row in chain)
+            found[table] = Head(head["snapshot"], chain[-1]["parent"], head["added"], removed)
     return found
 
 

@@ -22,6 +22,8 @@ _PROPERTIES = {
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
+    # Only one epoch writes at a time: what it inserts beside a MERGE is no conflict.
+    "write.merge.isolation-level": "snapshot",
     # Lets a session write to the epoch's branch, made on the way from main.
     "write.wap.enabled": "true",
 }

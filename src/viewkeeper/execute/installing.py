@@ -1,0 +1,101 @@
+"""Installs what was computed for one view, on the epoch's branch of its storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from viewkeeper.define.definitions import SessionPins
+from viewkeeper.events import Event, PointPassed
+from viewkeeper.execute.sessions import Sessions
+from viewkeeper.execute.tuning import METADATA, Tuning, tuning_for
+from viewkeeper.install import bags, groups, overwrite, storage
+from viewkeeper.install.counts import Counts
+from viewkeeper.install.publish import heads
+from viewkeeper.plan.steps import ComputeBag, ComputeGroups, ComputeRows, Install
+from viewkeeper.sql.printer import print_relation
+
+
+@dataclass(frozen=True, slots=True)
+class InstallContext:
+    """What installing needs to know beside the steps."""
+
+    epoch: int
+    branch: str
+    properties: Mapping[str, Mapping[str, str]]
+    storage_rows: Mapping[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Installing:
+    """One view's installation."""
+
+    step: Install
+    counts: Counts
+    context: InstallContext
+    sessions: Sessions
+    pins: SessionPins
+    emit: Callable[[Event], None]
+
+    def run(self, find_victims: Callable[[ComputeBag], None]) -> tuple[str, ...]:
+        """Install; the statements that did it. ``find_victims`` looks up the rows that a bag loses."""
+        source = self.step.source
+        if isinstance(source, ComputeBag) and self.counts.deleted:
+            if bags.deletes_by_hash(self.counts, self._storage_rows):
+                statements = bags.statements_by_hash(self.step, self.counts)
+                self._commit(statements)
+                if self._removed() == self.counts.deleted:
+                    return statements
+                self._take_back()
+            find_victims(source)
+        statements = self._statements()
+        self._commit(statements)
+        return statements
+
+    @property
+    def _storage_rows(self) -> int | None:
+        return self.context.storage_rows.get(self.step.view)
+
+    @property
+    def _tuning(self) -> Tuning:
+        if isinstance(self.step.source, ComputeRows):
+            return tuning_for(None)
+        return tuning_for(self.counts.total, self._storage_rows)
+
+    def _statements(self) -> tuple[str, ...]:
+        match self.step.source:
+            case ComputeGroups():
+                return groups.statements(self.step, self.counts, self._storage_rows)
+            case ComputeBag():
+                return bags.statements(self.step, self.counts, self._storage_rows)
+            case ComputeRows() as source:
+                rows = f"SELECT * FROM {source.name}" if source.staged else text(source)
+                return overwrite.statements(self.step, rows)
+
+    def _commit(self, statements: Sequence[str]) -> None:
+        """Run them beside each other: one deletes stored rows and the other inserts new ones, so that neither
+        minds which of the two commits first."""
+        with ThreadPoolExecutor(max(1, len(statements)), "viewkeeper") as pool:
+            list(pool.map(self._write, statements))
+
+    def _write(self, statement: str) -> None:
+        properties = self.context.properties[self.step.view]
+        with self.sessions.writing(self.pins, self.context.branch, properties, self._tuning) as session:
+            session.sql(statement)
+        self.emit(PointPassed(f"statement for {self.step.view} committed"))
+
+    def _removed(self) -> int:
+        """How many rows the epoch has deleted from the storage so far."""
+        session = self.sessions.pinned(self.pins, METADATA)
+        return heads(session, [self.step.storage], self.context.epoch)[self.step.storage].removed
+
+    def _take_back(self) -> None:
+        session = self.sessions.pinned(self.pins, METADATA)
+        session.sql(storage.drop_branch(self.step.storage, self.context.branch))
+        self.emit(PointPassed(f"trial for {self.step.view} taken back"))
+
+
+def text(step: ComputeRows) -> str:
+    """The query of a full computation, as SQL."""
+    return step.query if isinstance(step.query, str) else print_relation(step.query)
