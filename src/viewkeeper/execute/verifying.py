@@ -1,8 +1,8 @@
 """The oracle: a view against its query, as bags, both ways.
 
 One pass: the query's rows count +1, the view's −1; what does not cancel out is missing or extra. Where a
-DOUBLE column differs, rows are compared again within a relative 1e-9: sums of floating-point numbers depend
-on the order of addition.
+DOUBLE column differs, rows are compared again within a relative 1e-9 (an absolute one near zero): sums of
+floating-point numbers depend on the order of addition.
 """
 
 from __future__ import annotations
@@ -78,37 +78,34 @@ def _within_tolerance(
     session: SparkSession, comparison: Comparison, missing: int, extra: int
 ) -> tuple[int, int]:
     if comparison.inexact and missing and extra:
-        within = _pairs_within_tolerance(
-            session, _difference(comparison), comparison.names, comparison.inexact
-        )
-        return missing - within, extra - within
+        return _not_close(session, comparison)
     return missing, extra
 
 
-def _pairs_within_tolerance(
-    session: SparkSession, difference: str, names: Sequence[str], inexact: Sequence[str]
-) -> int:
-    """How many of the differing rows pair up when doubles may differ a little."""
-    exact = [name for name in names if name not in inexact]
-    partition = ", ".join(exact) or "1"
-    order = ", ".join(inexact)
-    side = (
-        "SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS i FROM "
-        "(SELECT * FROM d LATERAL VIEW explode(sequence(1, abs(w))) AS n WHERE w {sign} 0)"
-    )
-    missing = side.format(partition=partition, order=order, sign=">")
-    extra = side.format(partition=partition, order=order, sign="<")
-    same = [f"m.{name} <=> e.{name}" for name in (*exact, "i")]
-    close = [
-        f"(m.{name} <=> e.{name} OR abs(m.{name} - e.{name}) "
-        f"<= {TOLERANCE} * greatest(abs(m.{name}), abs(e.{name})))"
+def _not_close(session: SparkSession, comparison: Comparison) -> tuple[int, int]:
+    """The rows that are missing and extra when doubles may differ a little.
+
+    The difference is read once only: computed twice, it may be another one. Rows that agree in all else are
+    put in order, and the first is compared with the first.
+    """
+    inexact = comparison.inexact
+    exact = [name for name in comparison.names if name not in inexact]
+    row = f"struct({', '.join(inexact)})"
+    copies = f"flatten(collect_list(array_repeat({row}, CAST(abs(w) AS INT))) FILTER (WHERE w {{sign}} 0))"
+    close = " AND ".join(
+        f"(p.m.{name} <=> p.e.{name} OR abs(p.m.{name} - p.e.{name}) "
+        f"<= {TOLERANCE} * greatest(1D, abs(p.m.{name}), abs(p.e.{name})))"
         for name in inexact
-    ]
-    on = " AND ".join((*same, *close))
-    row = session.sql(
-        f"WITH d AS ({difference}) SELECT count(*) FROM ({missing}) AS m JOIN ({extra}) AS e ON {on}"
+    )
+    grouped = f" GROUP BY {', '.join(exact)}" if exact else ""
+    found = session.sql(
+        f"SELECT coalesce(sum(size(m) - paired), 0), coalesce(sum(size(e) - paired), 0) FROM (\n"
+        f"SELECT m, e, size(filter(arrays_zip(m, e), p -> p.m IS NOT NULL AND p.e IS NOT NULL AND {close}))"
+        f" AS paired FROM (\n"
+        f"SELECT sort_array({copies.format(sign='>')}) AS m, sort_array({copies.format(sign='<')}) AS e\n"
+        f"FROM ({_difference(comparison)}){grouped}))"
     ).collect()[0]
-    return int(row[0])
+    return int(found[0]), int(found[1])
 
 
 def _comparable(name: str, kind: str) -> str:
