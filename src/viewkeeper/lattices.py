@@ -79,7 +79,7 @@ def declared(settings: Settings, library: Library) -> list[ForeignKey]:
         referenced = fk.referenced_columns or settings.keys.get(fk.references, fk.columns)
         for table in tables:
             for parent in tables:
-                if _is_named(table, fk.table) and _is_named(parent, fk.references):
+                if is_named(table, fk.table) and is_named(parent, fk.references):
                     found.append(
                         ForeignKey(
                             tuple(qualified(table, column) for column in fk.columns),
@@ -89,7 +89,7 @@ def declared(settings: Settings, library: Library) -> list[ForeignKey]:
     return found
 
 
-def _is_named(table: str, name: str) -> bool:
+def is_named(table: str, name: str) -> bool:
     """Whether a project can mean this table by that name, which need not be complete."""
     path, asked = parse_path(table.casefold()), parse_path(name.casefold())
     return path[-len(asked) :] == asked

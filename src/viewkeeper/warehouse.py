@@ -31,6 +31,7 @@ from viewkeeper.analyse.statements import (
 from viewkeeper.errors import DefinitionError, LedgerError, position_at
 from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view
+from viewkeeper.extending import Extension, extensions
 from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
 from viewkeeper.ledger import Ledger, sqlite_url
 from viewkeeper.library import Library
@@ -171,6 +172,15 @@ class Warehouse:
         library = self._library()
         foreign_keys = declared(project.settings, library) if project is not None else ()
         return lattice_of_views(library, foreign_keys)
+
+    def query_of(self, view: str) -> str:
+        """The query of a view, letter for letter."""
+        return self._library().views[self._find(view)].definition.query
+
+    def lattice_extensions(self, project: Project) -> list[Extension]:
+        """Columns that, added to a view, would let others be derived from it (Section 5.2), as far as the
+        project declares what determines what. Needs no Spark."""
+        return extensions(self._library(), project.settings)
 
     def explain(self, view: str) -> Explanation:
         """How a view is kept, and what the next refresh would do with it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -18,7 +19,7 @@ from viewkeeper.cli.tables import (
     summary_line,
     verification_table,
 )
-from viewkeeper.define.project import Project, find_project, load_project
+from viewkeeper.define.project import Project, find_project, load_project, replace_query
 from viewkeeper.define.template import init_project
 from viewkeeper.events import Event
 from viewkeeper.results import Epoch
@@ -119,6 +120,21 @@ def lattice(output: Output, folder: Path | None) -> int:
     with _opened(folder) as (project, warehouse):
         found = warehouse.lattice(project)
     output.answer(found.to_dict(), str(found))
+    return 0
+
+
+def extend_lattice(output: Output, folder: Path | None, *, apply: bool) -> int:
+    """Propose lattice-friendly changes, or make them in the project's files."""
+    with _opened(folder) as (project, warehouse):
+        found = warehouse.lattice_extensions(project)
+        queries = {each.view: warehouse.query_of(each.view) for each in found}
+    told = [str(each) for each in found] or ["Nothing to add: see `dependencies:` in viewkeeper.yml."]
+    if apply:
+        for each in found:
+            changed = replace_query(project, queries[each.view], each.query)
+            told.append(f"changed {changed}" if changed else f"{each.view} is in no file of the project")
+        told += ["`viewkeeper refresh` applies it."] if found else []
+    output.answer({"extensions": [asdict(each) for each in found], "applied": apply}, "\n\n".join(told))
     return 0
 
 

@@ -179,6 +179,31 @@ def explain(
     raise typer.Exit(commands.explain(Output(json=json), project, view))
 
 
+lattice_app = typer.Typer(help="The lattice of the views: which one's changes can be made from which.")
+app.add_typer(lattice_app, name="lattice")
+
+
+@lattice_app.command("show")
+def lattice_show(project: ProjectFolder = None, *, json: Json = False) -> None:
+    """Draw the lattice. Needs no Spark."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.lattice(Output(json=json), project))
+
+
+@lattice_app.command("extend")
+def lattice_extend(
+    project: ProjectFolder = None,
+    *,
+    apply: Annotated[bool, typer.Option("--apply", help="Change the project's files.")] = False,
+    json: Json = False,
+) -> None:
+    """Propose columns that let more views be derived from each other; with --apply add them."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.extend_lattice(Output(json=json), project, apply=apply))
+
+
 @app.command()
 def status(project: ProjectFolder = None, *, json: Json = False) -> None:
     """Show how fresh the views are. Needs no Spark."""
