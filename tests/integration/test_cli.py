@@ -71,6 +71,37 @@ def test_a_project_from_its_first_refresh_to_repair(shop: Path, ask: Ask) -> Non
     assert set(strategies(ask("refresh", "--full")["epoch"]).values()) == {"full"}
 
 
+def test_propagate_now_and_install_later(shop: Path, ask: Ask) -> None:
+    ask("refresh")
+    assert ask("propagate")["id"] is None, "nothing changed"
+    runpy.run_path(str(shop / "make_orders.py"))
+    kept = ask("propagate", "--policy", "incremental")
+    assert strategies(kept) == {"orders_by_day": "incremental", "sales_by_customer": "incremental"}
+    epoch = ask("refresh", "--propagated")["epoch"]
+    assert epoch["source_versions"] == kept["source_versions"]
+    assert ask("verify")["ok"]
+    assert ask("refresh", "--propagated", exit_code=1)["error"]["code"] == "VK-NOTHING-PROPAGATED"
+
+
+def test_the_lattice_is_shown_and_extended(shop: Path, ask: Ask) -> None:
+    """The key of the orders determines the rest: a view by the key could carry it, for others to use."""
+    folder = shop / "transformations"
+    for file in folder.glob("*.sql"):
+        file.unlink()
+    query = "SELECT {0}, count(*) AS n FROM orders GROUP BY {0}"
+    for name, keys in (("fine", "customer, day"), ("coarse", "customer"), ("by_id", "order_id")):
+        (folder / f"{name}.sql").write_text(f"CREATE MATERIALIZED VIEW {name} AS {query.format(keys)};\n")
+    ask("refresh")
+    shown = ask("explain", "--lattice")
+    assert [(edge["upper"][-4:], edge["lower"][-6:]) for edge in shown["edges"]] == [("fine", "coarse")]
+    (proposed,) = ask("lattice", "extend")["extensions"]
+    assert proposed["view"].endswith("by_id") and set(proposed["columns"]) == {"customer", "day"}
+    ask("lattice", "extend", "--apply")
+    assert "GROUP BY order_id, customer, day" in (folder / "by_id.sql").read_text()
+    assert len(ask("refresh")["applied"]) == 1
+    assert ask("lattice", "extend")["extensions"] == []
+
+
 def test_plan_names_what_refresh_would_define(ask: Ask) -> None:
     assert len(ask("plan")["pending"]) == 2
     assert ask("status")["views"] == [], "plan defined nothing"
