@@ -51,7 +51,7 @@ def _note(view: ViewRefresh, short: Mapping[str, str]) -> str:
     """Why it was done so, and what was special about it."""
     upper = view.derived_from
     notes = [view.reason or ""]
-    notes += [f"Δ from that of {short.get(upper, upper)}"] if upper else []
+    notes += [f"Δ from {short.get(upper, upper)}"] if upper else []
     notes += [f"{view.recomputed:,} groups lost their extremum"] if view.recomputed else []
     return "; ".join(filter(None, notes))
 
@@ -126,8 +126,9 @@ def _table(*columns: str) -> Table:
     for name in columns:
         numeric = name.endswith(">")
         # On a narrow terminal words may be broken; a number that lost its last digit would be a lie.
+        whole = numeric or name in ("strategy", "verdict", "state", "last")
         table.add_column(
-            name.removesuffix(">"), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"
+            name.removesuffix(">"), justify="right" if numeric else "left", no_wrap=whole, overflow="fold"
         )
     return table
 
