@@ -107,7 +107,8 @@ def _canonical(scalar: Scalar, values: Mapping[str, Scalar]) -> Scalar:
 
 
 def _words(text: str) -> str:
-    return text if "'" in text or '"' in text else _WHITE_SPACE.sub(" ", text).lower()
+    """Literals, quoted names and the fields of structs stay as they are: case may matter in them."""
+    return text if any(sign in text for sign in "'\"`.") else _WHITE_SPACE.sub(" ", text).lower()
 
 
 def _ordered(scalar: Scalar) -> Scalar:

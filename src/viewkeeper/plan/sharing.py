@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes
 from viewkeeper.algebra.lattice import Edge, lattice_of
 from viewkeeper.algebra.relations import Relation, Scan, Staged, scans
 from viewkeeper.algebra.stars import Star, qualified, star_of
 from viewkeeper.algebra.summary_delta import Groups, can_combine
+from viewkeeper.define.definitions import SessionPins
 from viewkeeper.plan.leaves import ViewLeaves
 from viewkeeper.plan.situation import ViewInput
 
@@ -89,17 +90,20 @@ def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:
 
 def sharing_between(views: Iterable[ViewInput], sizes: Mapping[str, int | None]) -> Sharing:
     """What can be shared between these views, as far as their definitions tell."""
-    stars: dict[str, Star] = {}
+    # The same words mean another thing in another time zone: only views with the same meaning are alike.
+    by_meaning: dict[SessionPins, dict[str, Star]] = {}
     for view in views:
         groups = view.layout.groups
         if groups is None or view.analysis.relation is None or not can_combine(groups.kept):
             continue
         star = star_of(groups)
         if star is not None:
-            stars[view.name] = star
+            meaning = replace(view.definition.session, catalog="", namespace=())
+            by_meaning.setdefault(meaning, {})[view.name] = star
     edges: dict[str, list[Edge]] = {}
-    for edge in lattice_of(stars).edges:
-        edges.setdefault(edge.lower, []).append(edge)
+    for stars in by_meaning.values():
+        for edge in lattice_of(stars).edges:
+            edges.setdefault(edge.lower, []).append(edge)
     return Sharing(edges, sizes)
 
 

@@ -1,0 +1,54 @@
+"""Which summary-deltas an epoch shares between its views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from viewkeeper.algebra.relations import Aggregate, AggregateCall
+from viewkeeper.algebra.scalars import column
+from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.steps import EpochPlan, Extract, Share
+
+from .world import SALES, STORES, FakeChange, by_store, joined, situation, view
+
+total = Aggregate(by_store.child, (), (AggregateCall("total", "sum", (column("amount"),)),))
+by_city = Aggregate(joined, ("city",), (AggregateCall("total", "sum", (column("amount"),)),))
+AT_ONE = {SALES: "1", STORES: "1"}
+
+
+def derived(plan: EpochPlan) -> dict[str, str | None]:
+    return {
+        each.view.rsplit(".", 1)[-1]: each.derived_from and each.derived_from.rsplit(".", 1)[-1]
+        for each in plan.views
+    }
+
+
+def test_a_coarser_view_is_made_from_a_finer_one_whatever_their_order() -> None:
+    views = (
+        view("total", total, (SALES,), vector={SALES: "1"}),
+        view("by_city", by_city, (SALES, STORES), vector=AT_ONE),
+        view("by_store", by_store, (SALES,), vector={SALES: "1"}),
+    )
+    plan = plan_epoch(situation(*views, sales=FakeChange(500, 500)))
+    assert derived(plan) == {"total": "by_store", "by_city": "by_store", "by_store": None}
+    assert [each.view for each in plan.views] == [each.name for each in views]
+    assert sum(isinstance(step, Extract) for step in plan.steps) == 1
+    whats = [step.what for step in plan.steps if isinstance(step, Share)]
+    assert whats[0] == "summary-delta"
+
+
+def test_when_only_the_dimension_changed_the_stored_groups_stand_for_the_facts() -> None:
+    views = (
+        view("by_store", by_store, (SALES,), vector={SALES: "1"}),
+        view("by_city", by_city, (SALES, STORES), vector=AT_ONE),
+    )
+    plan = plan_epoch(situation(*views, stores=FakeChange(1, 1)))
+    assert derived(plan) == {"by_store": None, "by_city": "by_store"}
+
+
+def test_views_of_another_time_zone_or_at_other_versions_are_left_alone() -> None:
+    fine = view("by_store", by_store, (SALES,), vector={SALES: "1"})
+    coarse = view("total", total, (SALES,), vector={SALES: "1"})
+    elsewhere = replace(coarse.definition, session=replace(coarse.definition.session, time_zone="Asia/Tokyo"))
+    plan = plan_epoch(situation(fine, replace(coarse, definition=elsewhere), sales=FakeChange()))
+    assert derived(plan) == {"by_store": None, "total": None}
