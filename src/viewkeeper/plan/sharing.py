@@ -134,7 +134,7 @@ def groups_touched(changed: int, groups: int | None) -> int:
     """About how many of a view's groups so many changed rows fall into (Cardenas' formula), new ones apart.
 
     >>> groups_touched(10_000, 100_000), groups_touched(10_000, 10)
-    (9516, 10)
+    (9517, 10)
     """
     if not groups:
         return changed
