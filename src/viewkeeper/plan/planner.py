@@ -6,6 +6,7 @@ All extractions and computations come before all installations: while deltas are
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.estimates import work_of_delta
@@ -91,7 +92,7 @@ class _Planner:
         self._names = 0
         sizes = {**situation.rows, **{view.name: view.rows for view in self._inputs.values()}}
         self._sharing = sharing_between(situation.views, sizes)
-        self._derived_from: dict[str, str] = {}
+        self._derived_from: dict[str, tuple[str, int | None]] = {}
 
     def plan(self) -> EpochPlan:
         planned = {
@@ -127,7 +128,8 @@ class _Planner:
             self._outcomes[view.name] = ParentOutcome(Strategy.UNCHANGED, None, None, 0)
             reason = "no row that it reads changed"
             return ViewPlan(view.name, Strategy.UNCHANGED, None, reason, work, moved, vector)
-        upper = self._derived_from.get(view.name)
+        upper, cost = self._derived_from.get(view.name, (None, work.incremental))
+        work = replace(work, incremental=cost)
         return ViewPlan(
             view.name, Strategy.INCREMENTAL, maintained, choice.reason, work, moved, vector, upper
         )
@@ -342,7 +344,7 @@ class _Planner:
         if edge is not None:
             self._extract_for(view, [scan for scan in scans(groups.child) if scan.table in edge.joins])
             only = self._sharing.made[edge.upper].insert_only and not edge.joins & set(changed)
-            self._derived_from[view.name] = edge.upper
+            self._derived_from[view.name] = (edge.upper, self._sharing.cost(edge, changed))
             source = f"summary-delta from that of {edge.upper}"
             return self._sharing.changes(edge, groups, leaves, insert_only=only), only, source
         self._extract_for(view, scans(groups.child))

@@ -47,7 +47,7 @@ class Sharing:
             (cost, edge)
             for edge in self.edges.get(view.name, ())
             if self._fits(edge, view, groups, changed)
-            and (cost := self._cost(edge, changed)) is not None
+            and (cost := self.cost(edge, changed)) is not None
             and (otherwise is None or cost < otherwise)
         ]
         return min(costs, key=lambda each: each[0])[1] if costs else None
@@ -61,7 +61,7 @@ class Sharing:
             return False
         return can_derive(edge, groups, joins_changed=_joins_changed(edge, changed))
 
-    def _cost(self, edge: Edge, changed: Sequence[str]) -> int | None:
+    def cost(self, edge: Edge, changed: Sequence[str]) -> int | None:
         """Rows read: the summary-delta above and the tables joined; when one of these changed, what is stored
         above, too."""
         upper = self.made[edge.upper]
