@@ -30,7 +30,7 @@ from viewkeeper.execute.executor import Executor, KeptDelta, Outcome
 from viewkeeper.execute.installing import InstallContext
 from viewkeeper.install import storage
 from viewkeeper.install.publish import EPOCH_PROPERTY, Head
-from viewkeeper.kept_deltas import drop_tables, install_only, kept_tables, record
+from viewkeeper.kept_deltas import drop_kept, drop_tables, install_only, record
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.records import (
     Chore,
@@ -68,6 +68,10 @@ class Work:
     seconds: dict[str, float] = field(default_factory=dict)
     kept: Mapping[str, KeptDelta] | None = None
     """What was propagated before, and is only to be installed."""
+
+    @property
+    def installs(self) -> list[Install]:
+        return [step for step in self.plan.steps if isinstance(step, Install)]
 
 
 @contextmanager
@@ -110,18 +114,8 @@ class EpochRunner:
 
     def run(self, lease: Lease, work: Work) -> EpochRecord:
         """Run and publish one epoch; on any failure every view stays as it was."""
-        epoch = self._ledger.begin(lease)
-        self._emit(EpochStarted(epoch, tuple(view.view for view in work.plan.views)))
-        executor = self._engine.executor(work.views, work.plan, self._emit)
-        try:
+        with self._attempt(lease, work, lambda epoch: self._intents(epoch, work)) as (epoch, executor):
             record = self._stage_and_publish(lease, epoch, work, executor)
-        except BaseException as error:
-            self._give_up(lease, epoch, work, error)
-            if isinstance(error, Exception) and not isinstance(error, ViewkeeperError):
-                raise self._engine.explain_failure(error, executor.failed_view) from error
-            raise
-        finally:
-            executor.clear()
         self._emit(EpochPublished(epoch))
         with self._phase(Phase.FINISH, record.seconds):
             self.finish_chores()
@@ -129,14 +123,11 @@ class EpochRunner:
 
     def propagate(self, lease: Lease, work: Work) -> Propagation:
         """Compute what a refresh would install, and keep it. Touches no view."""
-        epoch = self._ledger.begin(lease)
-        self._emit(EpochStarted(epoch, tuple(view.view for view in work.plan.views)))
-        executor = self._engine.executor(work.views, work.plan, self._emit)
-        installs = [step for step in work.plan.steps if isinstance(step, Install)]
+        installs = work.installs
         tables = {step.view: storage.new_delta_name(self._engine.catalog_name) for step in installs}
-        try:
-            self._ledger.intend(lease, epoch, drop_tables(epoch, tables.values()))
-            self._emit(PointPassed("intents noted"))
+        before = self._ledger.propagation()
+        with self._attempt(lease, work, lambda epoch: drop_tables(epoch, tables.values())) as attempt:
+            epoch, executor = attempt
             with self._phase(Phase.COMPUTE, work.seconds):
                 executor.compute(work.plan.steps)
                 executor.keep(installs, tables)
@@ -145,34 +136,41 @@ class EpochRunner:
                 CODEC.encode(install_only(work.plan)),  # type: ignore[arg-type]  # a tagged object
                 {view: record(table, executor.outcomes[view]) for view, table in tables.items()},
             )
-            self._replace_propagation(lease, new)
+            self._ledger.keep(lease, new, [] if before is None else drop_kept(before))
+        self.finish_chores()
+        kept = self._ledger.propagation()
+        assert kept is not None
+        return kept
+
+    def forget(self, lease: Lease, propagation: Propagation) -> None:
+        """Give up what was propagated: the views have moved on without it."""
+        self._ledger.forget(lease, drop_kept(propagation))
+        self.finish_chores()
+
+    @contextmanager
+    def _attempt(
+        self, lease: Lease, work: Work, intents: Callable[[int], list[Chore]]
+    ) -> Iterator[tuple[int, Executor]]:
+        """An epoch begun, with what to clean up noted; whatever goes wrong inside, it is given up."""
+        epoch = self._ledger.begin(lease)
+        self._emit(EpochStarted(epoch, tuple(view.view for view in work.plan.views)))
+        executor = self._engine.executor(work.views, work.plan, self._emit)
+        staged = intents(epoch)
+        try:
+            self._ledger.intend(lease, epoch, staged)
+            self._emit(PointPassed("intents noted"))
+            yield epoch, executor
         except BaseException as error:
-            self._give_up(lease, epoch, work, error)
+            self._give_up(lease, epoch, staged, error)
             if isinstance(error, Exception) and not isinstance(error, ViewkeeperError):
                 raise self._engine.explain_failure(error, executor.failed_view) from error
             raise
         finally:
             executor.clear()
-        kept = self._ledger.propagation()
-        assert kept is not None
-        return kept
-
-    def _replace_propagation(self, lease: Lease, new: NewPropagation) -> None:
-        before = self._ledger.propagation()
-        self._ledger.keep(lease, new)
-        if before is not None:
-            self._engine.run_chores(drop_tables(before.id, kept_tables(before)), lambda chore: None)
-
-    def forget(self, lease: Lease, propagation: Propagation) -> None:
-        """Give up what was propagated: the views have moved on without it."""
-        self._ledger.forget(lease, drop_tables(propagation.id, kept_tables(propagation)))
-        self.finish_chores()
 
     def _stage_and_publish(self, lease: Lease, epoch: int, work: Work, executor: Executor) -> EpochRecord:
         branch = storage.branch_name(epoch)
-        installs = [step for step in work.plan.steps if isinstance(step, Install)]
-        self._ledger.intend(lease, epoch, self._intents(epoch, branch, installs, work))
-        self._emit(PointPassed("intents noted"))
+        installs = work.installs
         for name in work.define:
             view = work.views[name]
             self._engine.create_storage(work.inputs[name].storage, view.layout, view.definition)
@@ -215,18 +213,15 @@ class EpochRunner:
             raise foreign_write(step.view, step.storage)
 
     @staticmethod
-    def _intents(epoch: int, branch: str, installs: Sequence[Install], work: Work) -> list[Chore]:
+    def _intents(epoch: int, work: Work) -> list[Chore]:
         """What to clean up should we die before publishing."""
+        branch = storage.branch_name(epoch)
         branches = [
             Chore(None, ChoreKind.DROP_BRANCH, epoch, {"storage": step.storage, "branch": branch})
-            for step in installs
+            for step in work.installs
             if step.view not in work.define
         ]
-        storages = [
-            Chore(None, ChoreKind.DROP_STORAGE, epoch, {"storage": work.inputs[name].storage})
-            for name in work.define
-        ]
-        return [*branches, *storages]
+        return [*branches, *drop_tables(epoch, [work.inputs[name].storage for name in work.define])]
 
     @staticmethod
     def _install_context(epoch: int, branch: str, work: Work) -> InstallContext:
@@ -301,10 +296,10 @@ class EpochRunner:
             yield Chore(None, ChoreKind.CREATE_VIEW, epoch, {"view": name, "sql": sql})
         for name in work.drop:
             yield Chore(None, ChoreKind.DROP_VIEW, epoch, {"view": name})
-        for table in (*work.drop_storages, *(delta.table for delta in (work.kept or {}).values())):
-            yield Chore(None, ChoreKind.DROP_STORAGE, epoch, {"storage": table})
+        kept = [delta.table for delta in (work.kept or {}).values()]
+        yield from drop_tables(epoch, [*work.drop_storages, *kept])
 
-    def _give_up(self, lease: Lease, epoch: int, work: Work, error: BaseException) -> None:
+    def _give_up(self, lease: Lease, epoch: int, staged: Sequence[Chore], error: BaseException) -> None:
         """Publish nothing, and clean up what was staged; what cannot be cleaned now is cleaned next time."""
         said = str(error) or type(error).__name__
         try:
@@ -315,8 +310,6 @@ class EpochRunner:
             self.finish_chores()
         except LeaseError:
             # Whoever took over cleaned up what was there; what we staged since then is ours to remove.
-            installs = [step for step in work.plan.steps if isinstance(step, Install)]
-            staged = self._intents(epoch, storage.branch_name(epoch), installs, work)
             self._engine.run_chores(staged, lambda chore: None)
         except Exception as second:
             # The first error is the one to tell; the intents stay in the ledger for the next refresh.

@@ -171,7 +171,7 @@ def _step_sql(step: Step) -> tuple[str, ...]:
             return (print_relation(step.relation),)
         case ComputeRows():
             # Written straight into the storage, unless other steps read it too.
-            return (_query(step),) if step.staged else ()
+            return (step.sql,) if step.staged else ()
         case Install():
             return _install_sql(step)
         case Publish():
@@ -187,9 +187,4 @@ def _install_sql(step: Install) -> tuple[str, ...]:
         case ComputeBag():
             return bags.statements_by_hash(step, every)
         case ComputeRows() as source:
-            rows = f"SELECT * FROM {source.name}" if source.staged else _query(source)
-            return overwrite.statements(step, rows)
-
-
-def _query(step: ComputeRows) -> str:
-    return step.query if isinstance(step.query, str) else print_relation(step.query)
+            return overwrite.statements(step, source.rows)

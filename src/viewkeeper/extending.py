@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.lattice import ForeignKey, derives
 from viewkeeper.algebra.scalars import column
-from viewkeeper.algebra.stars import Star, qualified, star_of, table_of
+from viewkeeper.algebra.stars import Star, qualified, table_of
 from viewkeeper.analyse.widening import widened
 from viewkeeper.define.settings import Settings
 from viewkeeper.lattices import declared, is_named
 from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.sharing import star_of_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,11 @@ class Extension:
 
 def extensions(library: Library, settings: Settings) -> list[Extension]:
     """What would make the lattice richer, as far as dependencies are declared."""
-    stars = {name: star for name, view in library.views.items() if (star := _star(view)) is not None}
+    stars = {
+        name: star
+        for name, view in library.views.items()
+        if (star := star_of_view(view.layout, view.definition)) is not None
+    }
     foreign_keys = declared(settings, library)
     found: list[Extension] = []
     for upper, star in stars.items():
@@ -53,11 +58,6 @@ def extensions(library: Library, settings: Settings) -> list[Extension]:
         if query is not None:
             found.append(Extension(upper, tuple(columns), tuple(derived), query))
     return found
-
-
-def _star(view: KnownView) -> Star | None:
-    groups = view.layout.groups
-    return star_of(groups) if groups is not None and view.analysis.relation is not None else None
 
 
 def _determined(star: Star, view: KnownView, settings: Settings) -> Mapping[str, str]:

@@ -8,17 +8,25 @@ from dataclasses import replace
 from viewkeeper.execute.executor import KeptDelta, Outcome
 from viewkeeper.install.counts import Counts
 from viewkeeper.ledger.records import Chore, ChoreKind, Propagation
+from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.steps import ComputeRows, EpochPlan, Install, Publish, Step
 
 
 def drop_tables(epoch: int, tables: Iterable[str]) -> list[Chore]:
-    """What removes the tables of kept deltas."""
+    """What removes these tables."""
     return [Chore(None, ChoreKind.DROP_STORAGE, epoch, {"storage": table}) for table in tables]
 
 
-def kept_tables(propagation: Propagation) -> list[str]:
-    """Where its deltas are."""
-    return [str(kept["table"]) for kept in propagation.tables.values()]
+def drop_kept(propagation: Propagation) -> list[Chore]:
+    """What removes the tables of its deltas."""
+    return drop_tables(propagation.id, [kept["table"] for kept in propagation.tables.values()])
+
+
+def plan_of(propagation: Propagation) -> EpochPlan:
+    """The plan that installs it."""
+    plan = CODEC.decode(propagation.plan)
+    assert isinstance(plan, EpochPlan)
+    return plan
 
 
 def kept_deltas(propagation: Propagation) -> dict[str, KeptDelta]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.algebra.lattice import Edge, ForeignKey, Lattice, lattice_of
-from viewkeeper.algebra.stars import Star, qualified, star_of
+from viewkeeper.algebra.stars import Star, qualified
 from viewkeeper.define.settings import Settings
 from viewkeeper.library import Library
+from viewkeeper.plan.sharing import star_of_view
 from viewkeeper.sql.quoting import parse_path
 
 
@@ -100,8 +101,7 @@ def lattice_of_views(library: Library, foreign_keys: Sequence[ForeignKey] = ()) 
     stars: dict[str, Star] = {}
     others: list[str] = []
     for name, view in library.views.items():
-        groups = view.layout.groups
-        star = star_of(groups) if groups is not None and view.analysis.relation is not None else None
+        star = star_of_view(view.layout, view.definition)
         if star is None:
             others.append(name)
         else:

@@ -23,12 +23,11 @@ from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.verifying import Comparison
 from viewkeeper.install.storage import new_storage_name
-from viewkeeper.kept_deltas import kept_deltas
+from viewkeeper.kept_deltas import kept_deltas, plan_of
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
 from viewkeeper.library import KnownView, Library
-from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.situation import Situation
 from viewkeeper.plan.steps import EpochPlan
@@ -226,7 +225,8 @@ class Maintainer:
         with self.lease() as lease:
             library = self.library()
             kept = self.ledger.propagation()
-            if kept is None or not self._is_current(library, kept):
+            plan = None if kept is None else _if_current(library, kept)
+            if kept is None or plan is None:
                 raise RefreshError(
                     "nothing that was propagated waits to be installed"
                     if kept is None
@@ -234,20 +234,12 @@ class Maintainer:
                     code="VK-NOTHING-PROPAGATED",
                     hint="Run `viewkeeper propagate` first, or refresh without --propagated.",
                 )
-            return self._install_kept(lease, library, kept)
+            return self._install_kept(lease, library, kept, plan)
 
-    def _is_current(self, library: Library, kept: Propagation) -> bool:
-        """Whether all its views still stand where they stood."""
-        plan = CODEC.decode(kept.plan)
-        assert isinstance(plan, EpochPlan)
-        states = [library.states.get(view.view) for view in plan.views]
-        return all(state is not None and state.epoch < kept.id for state in states)
-
-    def _install_kept(self, lease: Lease, library: Library, kept: Propagation) -> EpochRecord:
-        plan = CODEC.decode(kept.plan)
-        assert isinstance(plan, EpochPlan)
-        names = [view.view for view in plan.views]
-        inputs = stored_views(self.engine, library, names)
+    def _install_kept(
+        self, lease: Lease, library: Library, kept: Propagation, plan: EpochPlan
+    ) -> EpochRecord:
+        inputs = stored_views(self.engine, library, [view.view for view in plan.views])
         situation = Situation(inputs, dict(plan.versions), {})
         work = replace(self._work(library, situation, plan), kept=kept_deltas(kept))
         return self._finished(self._runner.run(lease, work), situation)
@@ -259,10 +251,11 @@ class Maintainer:
         if kept is None:
             return
         library = self.library()
-        if policy == "full" or not self._is_current(library, kept):
+        plan = None if policy == "full" else _if_current(library, kept)
+        if plan is None:
             self._runner.forget(lease, kept)
         else:
-            self._install_kept(lease, library, kept)
+            self._install_kept(lease, library, kept, plan)
 
     def refresh(self, names: Sequence[str], policy: str | None) -> EpochRecord | EpochPlan:
         """Refresh these views and their ancestors; the plan itself when there was nothing to do."""
@@ -383,3 +376,10 @@ class Maintainer:
         if version is None:
             raise RefreshError(f"view {name} was computed from {table}, whose snapshot is not recorded")
         return f"(\n{rows_of(Library(library.views, states), table)}\n)"
+
+
+def _if_current(library: Library, kept: Propagation) -> EpochPlan | None:
+    """The plan that installs what was kept, if all its views still stand where they stood."""
+    plan = plan_of(kept)
+    states = [library.states.get(view.view) for view in plan.views]
+    return plan if all(state is not None and state.epoch < kept.id for state in states) else None

@@ -28,11 +28,8 @@ def observe(
     """The situation for refreshing these views. ``storages`` gives views that are (re)defined in this very
     epoch their new storage tables; they have nothing stored to build upon."""
     fresh = storages or {}
-    graph = library.graph
-    wanted = set(names)
-    ordered = [name for name in graph.order() if name in wanted]
-    stored = [library.states[name].storage for name in ordered if _has_data(library, name, fresh)]
-    observed = engine.observer.stand(graph.sources(ordered), stored)
+    ordered, stored = _stored(library, names, fresh)
+    observed = engine.observer.stand(library.graph.sources(ordered), stored)
     views = tuple(_view_input(library, name, fresh, observed.storages, policy) for name in ordered)
     by_name = {view.name: view for view in views}
     spans = [span for view in views for span in _spans(view, by_name, observed.versions)]
@@ -52,10 +49,16 @@ def observe(
 
 def stored_views(engine: Engine, library: Library, names: Iterable[str]) -> tuple[ViewInput, ...]:
     """These views as they are stored, without a look at their sources."""
-    ordered = [name for name in library.graph.order() if name in set(names)]
-    stored = [library.states[name].storage for name in ordered if _has_data(library, name, {})]
+    ordered, stored = _stored(library, names, {})
     observed = engine.observer.stand((), stored)
     return tuple(_view_input(library, name, {}, observed.storages, None) for name in ordered)
+
+
+def _stored(library: Library, names: Iterable[str], fresh: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """These views, parents first, and the storage tables of those that have rows."""
+    wanted = set(names)
+    ordered = [name for name in library.graph.order() if name in wanted]
+    return ordered, [library.states[name].storage for name in ordered if _has_data(library, name, fresh)]
 
 
 def _unwritten(engine: Engine, views: Iterable[ViewInput], observed: Observed) -> dict[str, dict[str, str]]:

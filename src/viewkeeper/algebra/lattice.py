@@ -74,6 +74,8 @@ def derives(
 ) -> Edge | None:
     """The edge from the upper to the lower view, if the lower can be derived."""
     low, up = lower[1], upper[1]
+    if low.meaning != up.meaning:
+        return None
     joins = low.tables - up.tables
     needs = _droppable(up, up.tables - low.tables, foreign_keys)
     if needs is None:
@@ -224,19 +226,19 @@ def lattice_of(stars: Mapping[str, Star], foreign_keys: Sequence[ForeignKey] = (
     return Lattice(order, tuple(edges))
 
 
-def cheapest(
-    lattice: Lattice, base: int, sizes: Mapping[str, int], *, trusting: bool = True
-) -> dict[str, Edge]:
+def cheapest(lattice: Lattice, base: int, sizes: Mapping[str, int]) -> dict[str, Edge]:
     """For each view the parent that costs least to read, where that is less than reading the base (5.5).
 
     ``sizes`` are the rows of each view (to recompute it) or of its summary-delta (to maintain it); what is
-    read of the tables joined is free in the paper's metric, so fewer joins only decide between equals. Unless
-    ``trusting``, no edge is taken that needs a foreign key to hold.
+    read of the tables joined is free in the paper's metric, so fewer joins only decide between equals.
     """
     chosen: dict[str, Edge] = {}
     for view in lattice.order:
-        edges = [edge for edge in lattice.above(view) if trusting or not edge.needs]
-        best = min(edges, key=lambda edge: (sizes[edge.upper], len(edge.joins), edge.upper), default=None)
+        best = min(
+            lattice.above(view),
+            key=lambda edge: (sizes[edge.upper], len(edge.joins), edge.upper),
+            default=None,
+        )
         if best is not None and sizes[best.upper] < base:
             chosen[view] = best
     return chosen

@@ -7,7 +7,7 @@ To compare two views, their expressions must speak of the same things. Here ever
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from viewkeeper.algebra.aggregates import Kept
@@ -22,13 +22,15 @@ _WHITE_SPACE = re.compile(r"\s+")
 class Star:
     """What a view aggregates: tables, the conditions between and on them, keys, and what is kept.
 
-    Keys and arguments are over the tables' own columns; names are those of the view.
+    Keys and arguments are over the tables' own columns; names are those of the view. ``meaning`` is whatever
+    gives the words of its expressions their meaning: the same words mean another thing in another time zone.
     """
 
     tables: frozenset[str]
     conditions: frozenset[Scalar]
     keys: Mapping[str, Scalar]
     kept: Mapping[str, tuple[Kept, tuple[Scalar, ...]]] = field(default_factory=dict)
+    meaning: Hashable = None
 
     def key_of(self, scalar: Scalar) -> str | None:
         """The key that has this value, if there is one."""
@@ -45,7 +47,7 @@ def qualified(table: str, column: str) -> str:
     return f"{table}\0{column.casefold()}"
 
 
-def star_of(groups: Groups) -> Star | None:
+def star_of(groups: Groups, meaning: Hashable = None) -> Star | None:
     """The view as a star; ``None`` when it is no single block, or reads a table twice."""
     block = _block(groups.child)
     if block is None or len({scan.table for scan in block.scans}) < len(block.scans):
@@ -59,6 +61,7 @@ def star_of(groups: Groups) -> Star | None:
         frozenset(block.conditions),
         {key: block.values[key] for key in groups.keys},
         kept,
+        meaning,
     )
 
 

@@ -108,21 +108,15 @@ def net_changes(groups: Groups, prepared: Relation, *, insert_only: bool) -> Rel
     return Project(net, (*keep(groups.keys), *keep(call.name for call in sums), *apart))
 
 
-def summary_delta(groups: Groups, change: Delta, *, insert_only: bool) -> Relation:
-    """sd: the net change of every group that the change touches."""
-    prepared = prepare_changes(groups, change, insert_only=insert_only)
-    return Aggregate(prepared, groups.keys, tuple(sd_calls(groups.kept, insert_only=insert_only)))
-
-
-def sd_calls(kept: Sequence[Kept], *, insert_only: bool) -> list[AggregateCall]:
-    """The calls that add up contributions, or summary-deltas of smaller groups."""
-    calls = [_combining(each) for each in (_COUNT_ROWS, *kept)]
+def summary_delta(groups: Groups, prepared: Relation, *, insert_only: bool) -> Relation:
+    """sd: the net change of every group that the prepared changes touch."""
+    calls = [_combining(kept) for kept in groups.all_kept]
     if not insert_only:
         calls += [
-            AggregateCall(gone(each.name), each.combine.function, (column(gone(each.name)),))
-            for each in fragile(kept)
+            AggregateCall(gone(kept.name), kept.combine.function, (column(gone(kept.name)),))
+            for kept in fragile(groups.kept)
         ]
-    return calls
+    return Aggregate(prepared, groups.keys, tuple(calls))
 
 
 def gone(name: str) -> str:

@@ -96,7 +96,7 @@ class Reader:
                 raise self.stop(ReasonCode.SUBQUERY_EXPRESSION, node)
             case exp.Window():
                 raise self.stop(ReasonCode.WINDOW_FUNCTION, node, _called(node.this))
-            case exp.Filter() | exp.WithinGroup() if _innermost(node) is not cuts.aggregate:
+            case exp.Filter() | exp.WithinGroup() if innermost(node) is not cuts.aggregate:
                 raise self.stop(ReasonCode.AGGREGATE_FUNCTION, node, _called(node.this))
             case exp.Placeholder() | exp.Parameter() | exp.SessionParameter():
                 raise self.not_understood(node)
@@ -284,7 +284,7 @@ def _merged(pieces: Iterator[str | Column]) -> Iterator[str | Column]:
         yield words
 
 
-def _innermost(node: exp.Expr) -> exp.Expr:
+def innermost(node: exp.Expr) -> exp.Expr:
     """The call that FILTER and WITHIN GROUP stand around."""
     while isinstance(node, exp.Filter | exp.WithinGroup):
         node = node.this

@@ -11,7 +11,7 @@ from sqlglot import exp
 from viewkeeper.algebra.aggregates import FUNCTIONS, SAME_WITH_DISTINCT
 from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project, Relation, Repeat
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, compose, keep, words
-from viewkeeper.analyse.expressions import Parts, Reader, same_key
+from viewkeeper.analyse.expressions import Parts, Reader, innermost, same_key
 from viewkeeper.analyse.from_clause import column_lookup, only
 from viewkeeper.analyse.functions import AGGREGATES, GROUPING, MAINTAINED
 from viewkeeper.analyse.grouping_sets import grouping_id, has_sets, is_grouped_away, key_in_sets, spelt_out
@@ -331,12 +331,10 @@ _MODIFIED = (
 )
 
 
-def _aggregate_called(node: exp.Expr | None) -> exp.Anonymous | None:
+def _aggregate_called(node: exp.Expr) -> exp.Anonymous | None:
     """The aggregate that this expression is a call of, with or without FILTER and WITHIN GROUP."""
-    while isinstance(node, exp.Filter | exp.WithinGroup):
-        node = node.this
-    is_call = isinstance(node, exp.Anonymous) and node.name.lower() in MAINTAINED
-    return node if is_call and isinstance(node, exp.Anonymous) else None
+    called = innermost(node)
+    return called if isinstance(called, exp.Anonymous) and called.name.lower() in MAINTAINED else None
 
 
 def _inside_aggregate(node: exp.Expr) -> bool:

@@ -19,7 +19,7 @@ from viewkeeper.algebra.summary_delta import OPERATION
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
-from viewkeeper.execute.installing import InstallContext, Installing, text
+from viewkeeper.execute.installing import InstallContext, Installing
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
 from viewkeeper.execute.tuning import tuning_for
@@ -105,7 +105,7 @@ class Executor:
         session = self._session(step.view)
         source = step.source
         if isinstance(source, ComputeRows) and not source.staged:
-            rows = session.sql(text(source)).toDF(*source.columns)
+            rows = session.sql(source.sql).toDF(*source.columns)
         else:
             rows = session.table(source.name)
         rows.writeTo(storage.table_sql(table)).using("iceberg").create()
@@ -207,7 +207,7 @@ class Executor:
     def _compute_rows(self, step: ComputeRows) -> Counts:
         if step.staged:
             session = self._session(step.view)
-            rows = session.sql(text(step)).toDF(*step.columns)
+            rows = session.sql(step.sql).toDF(*step.columns)
             self._staging.stage(session, step.name, rows)
         return Counts()
 

@@ -14,7 +14,6 @@ from viewkeeper.install import bags, groups, overwrite, storage
 from viewkeeper.install.counts import Counts
 from viewkeeper.install.publish import heads
 from viewkeeper.plan.steps import ComputeBag, ComputeGroups, ComputeRows, Install
-from viewkeeper.sql.printer import print_relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +69,7 @@ class Installing:
             case ComputeBag():
                 return bags.statements(self.step, self.counts, self._storage_rows)
             case ComputeRows() as source:
-                rows = f"SELECT * FROM {source.name}" if source.staged else text(source)
-                return overwrite.statements(self.step, rows)
+                return overwrite.statements(self.step, source.rows)
 
     def _commit(self, statements: Sequence[str]) -> None:
         """Run them beside each other: one deletes stored rows and the other inserts new ones, so that neither
@@ -94,8 +92,3 @@ class Installing:
         session = self.sessions.pinned(self.pins, METADATA)
         session.sql(storage.drop_branch(self.step.storage, self.context.branch))
         self.emit(PointPassed(f"trial for {self.step.view} taken back"))
-
-
-def text(step: ComputeRows) -> str:
-    """The query of a full computation, as SQL."""
-    return step.query if isinstance(step.query, str) else print_relation(step.query)

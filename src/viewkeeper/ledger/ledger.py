@@ -185,12 +185,14 @@ class Ledger:
 
     # Propagated, not installed yet.
 
-    def keep(self, lease: Lease, new: NewPropagation) -> None:
-        """Remember computed deltas for a later epoch, in the place of those that were kept before."""
+    def keep(self, lease: Lease, new: NewPropagation, chores: Sequence[Chore]) -> None:
+        """Remember computed deltas for a later epoch, in the place of those that were kept before, whose
+        tables the chores remove."""
         with self._database.writing() as connection:
             leases.require(connection, lease)
             publishing.require_open(connection, lease, new.id)
             propagations.keep(connection, new, self._now())
+            publishing.add_chores(connection, chores, intent=False)
 
     def propagation(self) -> Propagation | None:
         """What waits to be installed; None when nothing does."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.estimates import work_of_delta
 from viewkeeper.algebra.relations import (
-    Aggregate,
     Field,
     Filter,
     Nothing,
@@ -32,7 +31,7 @@ from viewkeeper.algebra.summary_delta import (
     is_self_maintainable,
     prepare_changes,
     recomputed,
-    sd_calls,
+    summary_delta,
     touched_by_recomputing,
     touched_by_summary_delta,
 )
@@ -340,11 +339,12 @@ class _Planner:
     ) -> tuple[Relation, bool, str] | None:
         """prepare-changes, whether it holds insertions only, and what it is made of."""
         changed = self._changed_tables(view)
-        edge = self._sharing.best(view, groups, changed, work.incremental)
-        if edge is not None:
+        best = self._sharing.best(view, groups, changed, work.incremental)
+        if best is not None:
+            cost, edge = best
             self._extract_for(view, [scan for scan in scans(groups.child) if scan.table in edge.joins])
             only = self._sharing.made[edge.upper].insert_only and not edge.joins & set(changed)
-            self._derived_from[view.name] = (edge.upper, self._sharing.cost(edge, changed))
+            self._derived_from[view.name] = (edge.upper, cost)
             source = f"summary-delta from that of {edge.upper}"
             return self._sharing.changes(edge, groups, leaves, insert_only=only), only, source
         self._extract_for(view, scans(groups.child))
@@ -364,10 +364,7 @@ class _Planner:
     ) -> tuple[Relation, bool]:
         """The summary-delta, staged for this view and for those that are derived from it."""
         changes, only_insertions, source = prepared
-        aggregated = Aggregate(
-            changes, groups.keys, tuple(sd_calls(groups.kept, insert_only=only_insertions))
-        )
-        sd = leaves.share(aggregated, source)
+        sd = leaves.share(summary_delta(groups, changes, insert_only=only_insertions), source)
         rows = groups_touched(work.changed or 0, view.rows)
         self._sharing.made[view.name] = SharedDelta(view, sd, only_insertions, rows)
         return sd, only_insertions

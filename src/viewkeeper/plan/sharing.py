@@ -15,7 +15,8 @@ from viewkeeper.algebra.lattice import Edge, lattice_of
 from viewkeeper.algebra.relations import Relation, Scan, Staged, scans
 from viewkeeper.algebra.stars import Star, qualified, star_of
 from viewkeeper.algebra.summary_delta import Groups, can_combine
-from viewkeeper.define.definitions import SessionPins
+from viewkeeper.define.definitions import ViewDefinition
+from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.leaves import ViewLeaves
 from viewkeeper.plan.situation import ViewInput
 
@@ -40,17 +41,17 @@ class Sharing:
 
     def best(
         self, view: ViewInput, groups: Groups, changed: Sequence[str], otherwise: int | None
-    ) -> Edge | None:
-        """The edge to derive the view's summary-delta along; ``None``: from its own changes, which would read
-        so many rows."""
+    ) -> tuple[int, Edge] | None:
+        """The edge to derive the view's summary-delta along, and the rows that reads; ``None``: from its own
+        changes, which would read ``otherwise`` many."""
         costs = [
             (cost, edge)
             for edge in self.edges.get(view.name, ())
             if self._fits(edge, view, groups, changed)
-            and (cost := self.cost(edge, changed)) is not None
+            and (cost := self._cost(edge, changed)) is not None
             and (otherwise is None or cost < otherwise)
         ]
-        return min(costs, key=lambda each: each[0])[1] if costs else None
+        return min(costs, key=lambda each: each[0], default=None)
 
     def _fits(self, edge: Edge, view: ViewInput, groups: Groups, changed: Sequence[str]) -> bool:
         upper = self.made.get(edge.upper)
@@ -61,7 +62,7 @@ class Sharing:
             return False
         return can_derive(edge, groups, joins_changed=_joins_changed(edge, changed))
 
-    def cost(self, edge: Edge, changed: Sequence[str]) -> int | None:
+    def _cost(self, edge: Edge, changed: Sequence[str]) -> int | None:
         """Rows read: the summary-delta above and the tables joined; when one of these changed, what is stored
         above, too."""
         upper = self.made[edge.upper]
@@ -90,21 +91,23 @@ def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:
 
 def sharing_between(views: Iterable[ViewInput], sizes: Mapping[str, int | None]) -> Sharing:
     """What can be shared between these views, as far as their definitions tell."""
-    # The same words mean another thing in another time zone: only views with the same meaning are alike.
-    by_meaning: dict[SessionPins, dict[str, Star]] = {}
+    stars: dict[str, Star] = {}
     for view in views:
-        groups = view.layout.groups
-        if groups is None or view.analysis.relation is None or not can_combine(groups.kept):
-            continue
-        star = star_of(groups)
-        if star is not None:
-            meaning = replace(view.definition.session, catalog="", namespace=())
-            by_meaning.setdefault(meaning, {})[view.name] = star
+        star = star_of_view(view.layout, view.definition)
+        if star is not None and can_combine([kept for kept, _ in star.kept.values()]):
+            stars[view.name] = star
     edges: dict[str, list[Edge]] = {}
-    for stars in by_meaning.values():
-        for edge in lattice_of(stars).edges:
-            edges.setdefault(edge.lower, []).append(edge)
+    for edge in lattice_of(stars).edges:
+        edges.setdefault(edge.lower, []).append(edge)
     return Sharing(edges, sizes)
+
+
+def star_of_view(layout: Layout, definition: ViewDefinition) -> Star | None:
+    """A view as a star, if it is stored as the groups of one block."""
+    if layout.groups is None:
+        return None
+    # Tables are named in full: where unqualified names lead makes no difference.
+    return star_of(layout.groups, replace(definition.session, catalog="", namespace=()))
 
 
 def _joins_changed(edge: Edge, changed: Sequence[str]) -> bool:

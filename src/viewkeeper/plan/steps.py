@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from viewkeeper.algebra.relations import Relation, TableAt
 from viewkeeper.plan.layout import Layout
+from viewkeeper.sql.printer import print_relation
 
 
 class Strategy(Enum):
@@ -89,6 +90,15 @@ class ComputeRows:
     query: Relation | str
     columns: tuple[str, ...]
     staged: bool
+
+    @property
+    def sql(self) -> str:
+        return self.query if isinstance(self.query, str) else print_relation(self.query)
+
+    @property
+    def rows(self) -> str:
+        """A SELECT of its rows: of the staged ones, or the query itself."""
+        return f"SELECT * FROM {self.name}" if self.staged else self.sql
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from bag_algebra import Bag, evaluate, net, scalar_value
 from random_relations import MemoryLeaves, RandomRelations, random_leaves
+from stored_groups import installed
 
 from viewkeeper.algebra.aggregates import FUNCTIONS, GROUP_COUNT, Class, keep_for
 from viewkeeper.algebra.deltas import apply, consolidate
@@ -20,6 +21,7 @@ from viewkeeper.algebra.summary_delta import (
     ROW,
     Groups,
     is_self_maintainable,
+    prepare_changes,
     recomputed,
     summary_delta,
     touched_by_recomputing,
@@ -80,22 +82,6 @@ def grouped(random: Random) -> tuple[Aggregate, Groups]:
     return aggregate, Groups(aggregate.child, aggregate.keys, kept, types)
 
 
-def installed(groups: Groups, stored: Bag, touched: Bag) -> Bag:
-    """The stored groups after the touched ones are merged in by their keys, as the installer does it."""
-    width = len(groups.keys)
-    by_key = {row[:width]: row for row in stored}
-    identities = {row[:width]: identity for identity, row in enumerate(stored)}
-    for *row, identity, operation in touched:
-        key = tuple(row[:width])
-        assert (key in by_key) == (operation != "I"), f"{operation} of {key}"
-        assert identities.get(key) == identity, f"{operation} of {key}"
-        if operation == "D":
-            del by_key[key]
-        else:
-            by_key[key] = tuple(row)
-    return Counter(by_key.values())
-
-
 @pytest.mark.parametrize("batch", BATCHES)
 def test_touched_groups_merged_into_the_stored_are_the_new_groups(batch: int) -> None:
     for seed in range(batch * CASES, (batch + 1) * CASES):
@@ -114,7 +100,8 @@ def test_touched_groups_merged_into_the_stored_are_the_new_groups(batch: int) ->
         assert touched.columns == (*columns, OPERATION)
         assert installed(groups, before, evaluate(touched, leaves.stored)) == after, f"seed {seed}"
         only_insertions = insert_only(groups.child, leaves)
-        sd = leaves.share(summary_delta(groups, change, insert_only=only_insertions), "summary-delta")
+        prepared = prepare_changes(groups, change, insert_only=only_insertions)
+        sd = leaves.share(summary_delta(groups, prepared, insert_only=only_insertions), "summary-delta")
         draft = leaves.share(
             touched_by_summary_delta(groups, stored, sd, insert_only=only_insertions), "draft"
         )

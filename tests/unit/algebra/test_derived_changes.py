@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from bag_algebra import Bag, evaluate
+from bag_algebra import evaluate
 from random_relations import MemoryLeaves, random_leaves
+from stored_groups import installed
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT, keep_for
 from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes
@@ -29,8 +30,8 @@ from viewkeeper.algebra.stars import Star, qualified, star_of
 from viewkeeper.algebra.summary_delta import (
     ROW,
     Groups,
+    prepare_changes,
     recomputed,
-    sd_calls,
     summary_delta,
     touched_by_summary_delta,
 )
@@ -85,17 +86,6 @@ def stored_as(name: str, groups: Groups, leaves: MemoryLeaves) -> Staged:
     return Staged(name, tuple(Field(each, each) for each in columns))
 
 
-def merged(groups: Groups, before: Bag, touched: Bag) -> Bag:
-    width = len(groups.keys)
-    by_key = {row[:width]: row for row in before}
-    for *row, _, operation in touched:
-        if operation == "D":
-            del by_key[tuple(row[:width])]
-        else:
-            by_key[tuple(row[:width])] = tuple(row)
-    return Counter(by_key.values())
-
-
 def test_a_view_kept_by_the_summary_delta_of_another() -> None:
     derived = with_changed_joins = 0
     for seed in range(CASES):
@@ -114,7 +104,8 @@ def test_a_view_kept_by_the_summary_delta_of_another() -> None:
         upper_only = insert_only(upper.child, leaves)
         sd_upper = None
         if change is not None:
-            sd_upper = leaves.share(summary_delta(upper, change, insert_only=upper_only), "sd")
+            above = prepare_changes(upper, change, insert_only=upper_only)
+            sd_upper = leaves.share(summary_delta(upper, above, insert_only=upper_only), "sd")
         stored_upper = stored_as("upper", upper, leaves)
         before = Staged("upper", stored_upper.fields[:-1])
         tables = []
@@ -127,14 +118,12 @@ def test_a_view_kept_by_the_summary_delta_of_another() -> None:
                 )
         only = upper_only and not changed
         prepared = derived_changes(edge, lower, Upper(sd_upper, upper_only, before), tables, insert_only=only)
-        sd = leaves.share(
-            Aggregate(prepared, lower.keys, tuple(sd_calls(lower.kept, insert_only=only))), "sd"
-        )
+        sd = leaves.share(summary_delta(lower, prepared, insert_only=only), "sd")
         stored = stored_as("lower", lower, leaves)
         draft = leaves.share(touched_by_summary_delta(lower, stored, sd, insert_only=only), "draft")
         final = recomputed(lower, draft, leaves)
         rows_before = evaluate(old(lower.rows, leaves), leaves.stored)
-        found = merged(lower, rows_before, evaluate(final, leaves.stored))
+        found = installed(lower, rows_before, evaluate(final, leaves.stored))
         assert found == evaluate(new(lower.rows, leaves), leaves.stored), f"seed {seed}: {edge}"
     assert derived > CASES / 10
     assert with_changed_joins > CASES / 50
