@@ -121,7 +121,8 @@ def test_a_view_kept_by_the_summary_delta_of_another() -> None:
         sd = leaves.share(summary_delta(lower, prepared, insert_only=only), "sd")
         stored = stored_as("lower", lower, leaves)
         draft = leaves.share(touched_by_summary_delta(lower, stored, sd, insert_only=only), "draft")
-        final = recomputed(lower, draft, leaves)
+        marked = any(row[-1] == "R" for row in evaluate(draft, leaves.stored))
+        final = recomputed(lower, draft, leaves) if marked else draft  # as the executor does it
         rows_before = evaluate(old(lower.rows, leaves), leaves.stored)
         found = installed(lower, rows_before, evaluate(final, leaves.stored))
         assert found == evaluate(new(lower.rows, leaves), leaves.stored), f"seed {seed}: {edge}"
