@@ -134,14 +134,15 @@ def _steps_for(plan: EpochPlan, name: str) -> list[Step]:
         needed = not isinstance(step, (Install, Publish)) and step.name in wanted
         if own or needed:
             chosen.append(step)
-            wanted |= staged_by(step, names)
+            wanted.update(staged_by(step, names))
     return chosen[::-1]
 
 
 def _title(step: Step) -> str:
     match step:
         case Extract():
-            return f"extract the delta of {step.table} by {step.method} into {step.name}"
+            how = "into" if step.staged else "as it is read, under the name"
+            return f"extract the delta of {step.table} by {step.method} {how} {step.name}"
         case Share():
             return f"stage the {step.what} of {step.view} as {step.name}"
         case ComputeGroups():

@@ -15,7 +15,6 @@ from viewkeeper.errors import SourceError
 from viewkeeper.session import CATALOG, work_session
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sources.iceberg import IcebergSource
-from viewkeeper.sources.iceberg_catalog import current_versions
 from viewkeeper.sql.quoting import quote, quote_path, show_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -315,13 +314,18 @@ def test_a_missing_table_and_a_view_are_refused(spark: SparkSession, table) -> N
         IcebergSource(spark, view).current()
 
 
-def test_many_tables_are_asked_at_once_without_a_job(spark: SparkSession, table) -> None:
-    first, second = table(), table()
-    first.insert(0, 10)
-    found: dict[str, str | None] = {}
-    assert jobs(spark, lambda: found.update(current_versions(spark, [first.parts, second.parts]))) == 0
-    assert found == {first.table: first.version(), second.table: None}
-    assert current_versions(spark, []) == {}
+def test_where_a_table_stands_is_told_without_a_job(spark: SparkSession, table) -> None:
+    written, unwritten = table(), table()
+    written.insert(0, 10)
+    for subject in (written, unwritten):
+        source, told = IcebergSource(spark, subject.parts), []
+
+        def ask(source=source, name=subject.table, told=told) -> None:
+            version = source.current()[name]
+            told += [version, source.row_count(name, version)]
+
+        assert jobs(spark, ask) == 0
+        assert told == [subject.version(), spark.table(subject.name).count()]
 
 
 def test_a_commit_of_another_session_is_seen_at_once(spark: SparkSession, table) -> None:

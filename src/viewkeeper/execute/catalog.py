@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +12,9 @@ from viewkeeper.algebra.relations import Relation
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.tuning import METADATA
+from viewkeeper.sources.iceberg_catalog import Standing, told_by_description
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import quote_path
-
-_ROWS = re.compile(r"(\d+) rows")
-_SNAPSHOT = re.compile(r"current-snapshot-id=(\d+|none)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +60,14 @@ class Catalog:
         except PySparkException:
             return None
         details = {row["col_name"]: row["data_type"] or "" for row in described}
-        snapshot = _SNAPSHOT.search(details.get("Table Properties", ""))
-        rows = _ROWS.search(details.get("Statistics", ""))
+        told = told_by_description(described) or Standing(None, None)
         return TableFacts(
             provider=details.get("Provider", ""),
             is_view="View Text" in details
             or details.get("Type") == "VIEW"
             or "# View Information" in details,
-            snapshot=None if snapshot is None or snapshot[1] == "none" else snapshot[1],
-            rows=int(rows[1]) if rows else None,
+            snapshot=told.version,
+            rows=told.rows,
         )
 
     def names_in(self, namespace: tuple[str, ...]) -> Sequence[str]:

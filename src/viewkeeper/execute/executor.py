@@ -168,7 +168,12 @@ class Executor:
         self._emit(StepStarted(None, Phase.EXTRACT, step.table))
         tuning = tuning_for(step.inserted + step.deleted, step.table_rows)
         session = self._sessions.pinned(self._default_pins, tuning)
-        rows = self._staging.stage(session, step.name, session.sql(step.sql)).count()
+        delta = session.sql(step.sql)
+        rows = None
+        if step.staged:
+            rows = self._staging.stage(session, step.name, delta).count()
+        else:
+            self._staging.name(session, step.name, delta)
         seconds = time.monotonic() - started
         with self._lock:
             self.extract_seconds += seconds

@@ -5,10 +5,9 @@ Versions cost no job; a change's metadata is read only where a version moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -22,8 +21,7 @@ from viewkeeper.sql.quoting import parse_path
 _REBUILD = frozenset({"VK-SOURCE-EXPIRED", "VK-SOURCE-DIVERGED", "VK-SOURCE-RECREATED"})
 """What a source can no longer tell: the view is recomputed, or told to be by its policy."""
 
-K = TypeVar("K")
-V = TypeVar("V")
+_QUESTIONS_AT_ONCE = 8
 
 
 @dataclass(slots=True)
@@ -54,9 +52,13 @@ class Observer:
 
     def stand(self, tables: Iterable[str], storages: Iterable[str]) -> Observed:
         """Where sources and storage tables stand; a source that is gone is an error."""
-        versions = _in_parallel(list(tables), self._version)
-        facts = _in_parallel(list(storages), lambda storage: self._catalog.facts(parse_path(storage)))
-        return Observed(versions, {}, facts)
+        sources, stored = list(tables), list(storages)
+        with _asking() as pool:
+            versions = pool.map(self._version, sources)
+            facts = pool.map(lambda storage: self._catalog.facts(parse_path(storage)), stored)
+            return Observed(
+                dict(zip(sources, versions, strict=True)), {}, dict(zip(stored, facts, strict=True))
+            )
 
     def look_into(
         self, observed: Observed, spans: Sequence[Span], identities: Mapping[str, str | None]
@@ -72,29 +74,19 @@ class Observer:
                     raise
                 return str(error.message)
 
-        for span, found in _in_parallel(list(dict.fromkeys(spans)), change).items():
-            if isinstance(found, str):
-                observed.lost[span] = found
-            else:
-                observed.changes[span] = found
-        self._count(observed, {table for table, _, _ in spans})
-
-    def _count(self, observed: Observed, moved: set[str]) -> None:
-        def rows(table: str) -> int | None:
-            if table in moved:
-                # Its history was just read for the change; the statistics are in it.
-                return self.source(table).statistics(table, observed.versions[table]).rows
-            facts = self._catalog.facts(parse_path(table))
-            return None if facts is None else facts.rows
-
-        observed.rows.update(_in_parallel(list(observed.versions), rows))
+        asked = list(dict.fromkeys(spans))
+        with _asking() as pool:
+            for span, found in zip(asked, pool.map(change, asked), strict=True):
+                if isinstance(found, str):
+                    observed.lost[span] = found
+                else:
+                    observed.changes[span] = found
+        for table, version in observed.versions.items():
+            observed.rows[table] = self.source(table).row_count(table, version)
 
     def _version(self, table: str) -> str | None:
         return self.source(table).current()[table]
 
 
-def _in_parallel(keys: Sequence[K], ask: Callable[[K], V]) -> dict[K, V]:
-    if len(keys) <= 1:
-        return {key: ask(key) for key in keys}
-    with ThreadPoolExecutor(min(8, len(keys)), "viewkeeper") as pool:
-        return dict(zip(keys, pool.map(ask, keys), strict=True))
+def _asking() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "viewkeeper")

@@ -33,7 +33,7 @@ class Staging:
         return kept
 
     def name(self, session: SparkSession, name: str, rows: DataFrame) -> None:
-        """Make rows that are stored elsewhere readable under the name."""
+        """Make rows that are stored elsewhere, or a query, readable under the name."""
         rows.createOrReplaceGlobalTempView(name.removeprefix(_GLOBAL))
         with self._lock:
             self._staged[name] = (session, rows)

@@ -37,7 +37,7 @@ from viewkeeper.algebra.summary_delta import (
 )
 from viewkeeper.plan.choice import choose
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
-from viewkeeper.plan.references import without_unused
+from viewkeeper.plan.references import unstaged_where_read_once, without_unused
 from viewkeeper.plan.sharing import SharedDelta, groups_touched, parents_first, sharing_between
 from viewkeeper.plan.situation import Situation, Span, ViewInput
 from viewkeeper.plan.steps import (
@@ -98,7 +98,9 @@ class _Planner:
             view.name: self._view(view) for view in parents_first(self._situation.views, self._sharing)
         }
         plans = tuple(planned[view.name] for view in self._situation.views)
-        steps = without_unused([*self._extracts.values(), *self._computes, *self._installs])
+        steps = unstaged_where_read_once(
+            without_unused([*self._extracts.values(), *self._computes, *self._installs])
+        )
         if any(plan.changed for plan in plans):
             steps.append(Publish(tuple(plan.view for plan in plans if plan.changed)))
         return EpochPlan(plans, tuple(steps), tuple(sorted(self._situation.versions.items())))

@@ -29,7 +29,10 @@ class Installer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """Stage the delta of a source (or of a storage table that a view lags behind) between two versions."""
+    """Stage the delta of a source (or of a storage table that a view lags behind) between two versions.
+
+    Not staged where it is read once: then it is but a name for the query.
+    """
 
     name: str
     table: str
@@ -42,6 +45,7 @@ class Extract:
     inserted: int
     deleted: int
     table_rows: int | None = None
+    staged: bool = True
 
 
 @dataclass(frozen=True, slots=True)

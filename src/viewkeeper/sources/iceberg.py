@@ -3,6 +3,7 @@
 What each question costs, in Spark jobs (the driver alone answers the ones with none)::
 
     current, columns, rows        none
+    row_count                     none for the current version
     change                        one; two when more than appends happened
     versions_after, statistics    one
     schema, identity              two
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.contract import Capabilities, SourceColumn, Statistics
 from viewkeeper.sources.iceberg_bounds import BoundColumn
-from viewkeeper.sources.iceberg_catalog import current_version, read_history, source_error
+from viewkeeper.sources.iceberg_catalog import Standing, read_history, source_error, standing
 from viewkeeper.sources.iceberg_changes import (
     AllRows,
     AppendedFiles,
@@ -67,11 +68,13 @@ class IcebergSource:
         self._parts = table
         self._table = show_path(table)
         self._known: History | None = None
+        self._standing: Standing | None = None
         self._reader = TableReader(table)
         self._columns_then: dict[str, tuple[SourceColumn, ...]] = {}
 
     def current(self) -> Mapping[str, str | None]:
-        return {self._table: current_version(self._spark, self._parts)}
+        self._standing = standing(self._spark, self._parts)
+        return {self._table: self._standing.version}
 
     def versions_after(self, table: str, version: str | None) -> Sequence[str]:
         self._check(table)
@@ -121,6 +124,12 @@ class IcebergSource:
             snapshot.count("total-files-size"),
             snapshot.count("total-data-files"),
         )
+
+    def row_count(self, table: str, version: str | None) -> int | None:
+        """Rows at a version, as far as metadata tells; of the version that was asked for last, no job."""
+        if self._standing is not None and self._standing.version == version:
+            return self._standing.rows
+        return self.statistics(table, version).rows
 
     def rows(self, table: str, version: str | None) -> str:
         self._check(table)

@@ -2,47 +2,57 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.iceberg_history import History, Snapshot
 from viewkeeper.sql.quoting import quote_path, show_path
 
-
-def current_versions(
-    spark: SparkSession, tables: Sequence[tuple[str, ...]], *, threads: int = 4
-) -> dict[str, str | None]:
-    """The current version of each table, under its shown name; no Spark job, several tables at a time."""
-    with ThreadPoolExecutor(max_workers=max(1, min(threads, len(tables)))) as pool:
-        versions = pool.map(lambda table: current_version(spark, table), tables)
-        return dict(zip(map(show_path, tables), versions, strict=True))
+_ROWS: Final = re.compile(r"(\d+) rows")
+_SNAPSHOT: Final = re.compile(r"current-snapshot-id=(\d+|none)")
 
 
-def current_version(spark: SparkSession, table: tuple[str, ...]) -> str | None:
-    """The current snapshot id, ``None`` if never written; no Spark job."""
-    name = quote_path(table)
-    try:
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a table stands: its current snapshot, ``None`` if never written, and how many rows that has."""
+
+    version: str | None
+    rows: int | None
+
+
+def standing(spark: SparkSession, table: tuple[str, ...]) -> Standing:
+    """Where the table stands now; no Spark job."""
+    if spark.conf.get(f"spark.sql.catalog.{table[0]}.cache-enabled", None) != "false":
         # catalogs keep tables for a while: without this, a commit of another session is not seen
-        spark.sql(f"REFRESH TABLE {name}")
-    except Exception as error:  # a view makes Spark fail in ways of its own; the properties tell what it is
-        if "current-snapshot-id" in _properties(spark, table):
-            raise SourceError(f"table {show_path(table)} cannot be refreshed: {error}") from error
-    version = _properties(spark, table).get("current-snapshot-id")
-    if version is None:
-        raise _not_iceberg(show_path(table))
-    return version if version.lstrip("-").isdigit() else None
-
-
-def _properties(spark: SparkSession, table: tuple[str, ...]) -> dict[str, str]:
+        with suppress(Exception):  # a view makes Spark fail in ways of its own; the next question tells
+            spark.sql(f"REFRESH TABLE {quote_path(table)}")
     try:
-        rows = spark.sql(f"SHOW TBLPROPERTIES {quote_path(table)}").collect()
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quote_path(table)}").collect()
     except PySparkException as error:
         raise source_error(error, show_path(table)) from error
-    return {row["key"]: row["value"] for row in rows}
+    told = told_by_description(rows)
+    if told is None:
+        raise _not_iceberg(show_path(table))
+    return told
+
+
+def told_by_description(described: Sequence[Row]) -> Standing | None:
+    """Where a table stands, out of what ``DESCRIBE TABLE EXTENDED`` says; ``None`` if it is not Iceberg's."""
+    details = {row["col_name"]: row["data_type"] or "" for row in described}
+    snapshot = _SNAPSHOT.search(details.get("Table Properties", ""))
+    if snapshot is None:
+        return None
+    if snapshot[1] == "none":
+        return Standing(None, 0)
+    rows = _ROWS.search(details.get("Statistics", ""))
+    return Standing(snapshot[1], int(rows[1]) if rows else None)
 
 
 def read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
