@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from world import SHORT_LIVED_JVM, assert_exact, assert_tidy, ledger_of, make_sales, strategies, world
+from world import assert_exact, assert_tidy, ledger_of, make_sales, strategies, world
 
 from viewkeeper.errors import LeaseError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
@@ -218,7 +218,7 @@ def test_ctrl_c_cancels_releases_and_publishes_nothing(
     warehouse.spark.sql("CREATE TABLE sales (qty BIGINT) USING iceberg")
     warehouse.spark.sql("INSERT INTO sales SELECT id FROM range(3000)")  # 3000⁴ pairs: it would run for days
     before = world(warehouse)
-    environment = {**os.environ, **SHORT_LIVED_JVM, "VIEWKEEPER_DRIVER_MEMORY": "900m"}
+    environment = {**os.environ, "VIEWKEEPER_DRIVER_MEMORY": "900m"}
     with (
         ledger_of(tmp_path) as ledger,
         subprocess.Popen(

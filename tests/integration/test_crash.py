@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from world import SHORT_LIVED_JVM, assert_exact, assert_tidy, ledger_of
+from world import assert_exact, assert_tidy, ledger_of
 
 from viewkeeper.epochs import EpochRunner
 from viewkeeper.events import EpochPublished, Event, PointPassed
@@ -257,7 +257,7 @@ CHILD = textwrap.dedent(
 
 
 def run_child(folder: Path, at: int) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **SHORT_LIVED_JVM, "VIEWKEEPER_DRIVER_MEMORY": "900m"}
+    environment = {**os.environ, "VIEWKEEPER_DRIVER_MEMORY": "900m"}
     return subprocess.run(
         [sys.executable, "-c", CHILD, str(folder), str(at)],
         capture_output=True,

@@ -21,7 +21,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
-from world import SHORT_LIVED_JVM, assert_exact, assert_tidy, make_sales, strategies
+from world import assert_exact, assert_tidy, make_sales, strategies
 
 import viewkeeper as vk
 from viewkeeper.jars import jar_files
@@ -141,7 +141,6 @@ def run_child(how: str, where: str, folder: Path, **more: str) -> dict[str, obje
         check=False,
         env={
             **{key: value for key, value in os.environ.items() if not key.startswith("SPARK_")},
-            **SHORT_LIVED_JVM,
             "SPARK_TESTING": "1",  # lets Connect take a free port instead of 15002
         },
     )
@@ -181,7 +180,6 @@ def standalone_cluster(folder: Path) -> Iterator[str]:
     url = f"spark://127.0.0.1:{port}"
     environment = {
         **os.environ,
-        **SHORT_LIVED_JVM,
         "SPARK_HOME": str(home),
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_LOCAL_IP": "127.0.0.1",

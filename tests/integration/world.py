@@ -17,13 +17,6 @@ from viewkeeper.warehouse import Warehouse
 
 HIDDEN = "_viewkeeper"
 
-# A JVM that lives for a minute is done before the optimising compiler has paid off. Without that compiler the
-# code cache has 48 MiB only, which Spark fills; the JVM then fails to link methods ("no such method:
-# linkToStatic").
-SHORT_LIVED_JVM = {
-    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-}
-
 
 @dataclass(frozen=True)
 class World:
