@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.session import embedded_session
 
-# Before any JVM starts, and for those of child processes: tests run on small machines, several things at once,
+# Before any JVM starts, and for those of child processes: tests run on small machines, two at a time,
 # and are planning for the most part. The optimising compiler would take as much time as the tests themselves.
 # Without it the code cache has 48 MiB only, which Spark fills; the JVM then fails to link methods.
 os.environ.setdefault("VIEWKEEPER_DRIVER_MEMORY", "1g")
