@@ -117,7 +117,11 @@ def _view_lines(view: ViewPlan) -> list[str]:
     if view.changed and view.changed != (view.view,):
         lines.append(f"because of {', '.join(view.changed)}")
     if view.derived_from is not None:
-        lines.append(f"its summary-delta is made from that of {view.derived_from}")
+        lines.append(
+            f"its summary-delta is made from that of {view.derived_from}"
+            if view.strategy is Strategy.INCREMENTAL
+            else f"its rows are made from those of {view.derived_from}"
+        )
     work = view.work
     if work.incremental is not None and work.full is not None:
         lines.append(f"work     {work.incremental:,} rows by deltas, {work.full:,} by recomputing")

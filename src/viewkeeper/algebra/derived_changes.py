@@ -1,4 +1,5 @@
-"""prepare-changes of a view from the summary-delta of another one (Mumick et al. 1997, Theorem 5.1).
+"""prepare-changes of a view from the summary-delta of another one (Mumick et al. 1997, Theorem 5.1), and its
+rows from the other's rows.
 
 Along an edge v₁ → v₂ of the lattice, joined with the tables D:
 
@@ -21,11 +22,13 @@ from viewkeeper.algebra.relations import Filter, Join, Project, Relation, UnionA
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, words
 from viewkeeper.algebra.summary_delta import (
     Groups,
+    as_stored,
     contribution,
     fragile,
     gone,
     net_changes,
     odd_times,
+    summary_delta,
 )
 
 
@@ -63,6 +66,12 @@ def derived_changes(
     if all(table.delta is None for table in tables):
         return terms.unchanged_tables()
     return terms.changed_tables()
+
+
+def derived_rows(edge: Edge, groups: Groups, above: Relation, tables: Sequence[Joined]) -> Relation:
+    """The lower view from the rows of the upper one: v₂ = γ_{keys₂}(σ(v₁ ⋈ D))."""
+    all_new = _Terms(edge, groups, Upper(above, True, above), tables, insert_only=True)
+    return as_stored(groups, summary_delta(groups, all_new.unchanged_tables(), insert_only=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,6 +272,12 @@ def _with_operation(
     return Filter(result, compose(column(OPERATION), " IS NOT NULL"))
 
 
+def as_stored(groups: Groups, combined: Relation) -> Relation:
+    """Combined values as the storage has them: in its types, and NULL where nothing was counted."""
+    values = tuple(Named(kept.name, _final(kept, groups)) for kept in groups.all_kept)
+    return Project(combined, (*keep(groups.keys), *values))
+
+
 def _final(kept: Kept, groups: Groups) -> Scalar:
     value = compose("CAST(", column(kept.name), f" AS {groups.type_of(kept.name)})")
     if kept.counter is None:

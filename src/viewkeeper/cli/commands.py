@@ -200,7 +200,7 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
     ledger = connection.ledger.resolve() if connection.ledger else None
     if not (connection.master or connection.remote):
         folder = project.folder / (connection.warehouse or DEFAULT_WAREHOUSE)
-        return connect(folder, ledger=ledger, on_event=on_event)
+        return connect(folder, ledger=ledger, on_event=on_event, aggregates=project.settings.aggregates)
     from viewkeeper.session import configured_session  # pyspark: only who needs it waits for it
 
     spark = configured_session(
@@ -212,4 +212,5 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
         catalog=connection.catalog,
         ledger=ledger,
         on_event=on_event,
+        aggregates=project.settings.aggregates,
     )

@@ -121,6 +121,8 @@ class Settings(_Refreshing):
     """The whole of ``viewkeeper.yml``."""
 
     connection: Connection = Connection()
+    aggregates: Literal["lattice", "alone", "counting"] = "lattice"
+    """From each other where that reads less; the other two are there to be compared with it."""
     sources: dict[str, SourceSettings] = Field(default_factory=dict)
     keys: dict[str, Columns] = Field(default_factory=dict)
     foreign_keys: tuple[ForeignKey, ...] = Field(default=(), strict=False)

@@ -53,15 +53,25 @@ def _mentions(text: str, name: str) -> int:
     return len(re.findall(rf"(?<![\w.]){re.escape(name)}(?!\w)", text))
 
 
-def unstaged_where_read_once(steps: Sequence[Step]) -> list[Step]:
-    """The steps, with the extracts that one step reads once left in place: that step's query reads the source
-    itself. To stage them would be a job and a pass over the rows for nothing."""
-    names = [step.name for step in steps if isinstance(step, Extract)]
-    read = sum((staged_by(step, names) for step in steps), Counter[str]())
-    return [
-        replace(step, staged=False) if isinstance(step, Extract) and read[step.name] == 1 else step
-        for step in steps
-    ]
+def settled(steps: Sequence[Step]) -> list[Step]:
+    """The steps, with nothing staged that is read in one place only: an extract that one step reads once,
+    rows that only their installation reads. Staging them would be a pass over the rows for nothing."""
+    names = [step.name for step in steps if not isinstance(step, (Install, Publish))]
+    computing = [step for step in steps if not isinstance(step, Install)]
+    read = sum((staged_by(step, names) for step in computing), Counter[str]())
+    return [_settled(step, read) for step in steps]
+
+
+def _settled(step: Step, read: Counter[str]) -> Step:
+    match step:
+        case Extract():
+            return replace(step, staged=read[step.name] != 1)
+        case ComputeRows():
+            return replace(step, staged=read[step.name] > 0)
+        case Install(source=ComputeRows() as source):
+            return replace(step, source=replace(source, staged=read[source.name] > 0))
+        case _:
+            return step
 
 
 def without_unused(steps: Sequence[Step]) -> list[Step]:

@@ -1,7 +1,8 @@
-"""Summary-deltas that are made from those of other views in the same epoch (Mumick et al. 1997, Section 5).
+"""What is made from other views in the same epoch (Mumick et al. 1997, Section 5): summary-deltas from those
+of other views, and rows from those of other views that are recomputed.
 
 Which view can be derived from which is found from the definitions alone; in an epoch a parent must also stand
-at the same versions, and have a summary-delta. Of those, the one with the smallest is taken.
+at the same versions, and have a summary-delta, or be recomputed. Of those, the one that reads least is taken.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes
+from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes, derived_rows
 from viewkeeper.algebra.lattice import Edge, lattice_of
 from viewkeeper.algebra.relations import Relation, Scan, Staged, scans
 from viewkeeper.algebra.stars import Star, qualified, star_of
@@ -18,7 +19,7 @@ from viewkeeper.algebra.summary_delta import Groups, can_combine
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.leaves import ViewLeaves
-from viewkeeper.plan.situation import ViewInput
+from viewkeeper.plan.situation import Aggregates, ViewInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Sharing:
     edges: Mapping[str, Sequence[Edge]]
     sizes: Mapping[str, int | None]
     made: dict[str, SharedDelta] = field(default_factory=dict)
+    recomputed: dict[str, tuple[ViewInput, Staged]] = field(default_factory=dict)
 
     def best(
         self, view: ViewInput, groups: Groups, changed: Sequence[str], otherwise: int | None
@@ -82,6 +84,33 @@ class Sharing:
         tables = [_joined(scan, leaves) for scan in scans(groups.child) if scan.table in edge.joins]
         return derived_changes(edge, groups, upper, tables, insert_only=insert_only)
 
+    def best_rows(self, view: ViewInput, groups: Groups, otherwise: int | None) -> Edge | None:
+        """The edge to recompute the view along; ``None``: from its tables, with ``otherwise`` many rows."""
+        if not groups.keys:
+            return None  # an empty table has one group all the same, which no group above would tell
+        costs = [
+            (cost, edge)
+            for edge in self.edges.get(view.name, ())
+            if edge.upper in self.recomputed
+            and not edge.needs
+            and (cost := self._cost_of_rows(edge, otherwise)) is not None
+            and (otherwise is None or cost < otherwise)
+        ]
+        return min(costs, key=lambda each: each[0], default=(0, None))[1]
+
+    def _cost_of_rows(self, edge: Edge, otherwise: int | None) -> int | None:
+        above = self.recomputed[edge.upper][0].rows
+        if not above and otherwise is not None:
+            above = otherwise // 2  # not filled yet; an aggregate has fewer rows than what it aggregates
+        read = [above, *(self.sizes.get(table) for table in edge.joins)]
+        known = [rows for rows in read if rows is not None]
+        return sum(known) if len(known) == len(read) else None
+
+    def rows(self, edge: Edge, groups: Groups, leaves: ViewLeaves) -> Relation:
+        """The rows of the view, from those of the recomputed one above."""
+        tables = [_joined(scan, leaves) for scan in scans(groups.child) if scan.table in edge.joins]
+        return derived_rows(edge, groups, self.recomputed[edge.upper][1], tables)
+
 
 def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:
     change = leaves.delta(scan)
@@ -89,8 +118,14 @@ def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:
     return Joined(leaves.new(scan), leaves.old(scan), None if change is None else change.relation, names)
 
 
-def sharing_between(views: Iterable[ViewInput], sizes: Mapping[str, int | None]) -> Sharing:
+def sharing_between(
+    views: Iterable[ViewInput],
+    sizes: Mapping[str, int | None],
+    aggregates: Aggregates = Aggregates.LATTICE,
+) -> Sharing:
     """What can be shared between these views, as far as their definitions tell."""
+    if aggregates is not Aggregates.LATTICE:
+        return Sharing({}, sizes)
     stars: dict[str, Star] = {}
     for view in views:
         star = star_of_view(view.layout, view.definition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
@@ -27,6 +28,17 @@ class ViewInput:
     rows: int | None = None
 
 
+class Aggregates(Enum):
+    """How the aggregates of an epoch are worked out; all but the first are there to be compared with it."""
+
+    LATTICE = "lattice"
+    """Each from another view where that reads less (Mumick et al. 1997, Section 5)."""
+    ALONE = "alone"
+    """Each from the tables that it reads."""
+    COUNTING = "counting"
+    """As ALONE, but every touched group is computed from its rows, as in the counting algorithm [GMS93]."""
+
+
 Span = tuple[str, str | None, str | None]
 """A table and two of its versions."""
 
@@ -44,6 +56,7 @@ class Situation:
     unwritten: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources that were never written, now or when a view was computed: the types of their columns."""
     policy: str | None = None
+    aggregates: Aggregates = Aggregates.LATTICE
     prefix: str = "vk"
     read_only: tuple[ViewInput, ...] = ()
     """Views that are read as they are, and not refreshed in this epoch."""

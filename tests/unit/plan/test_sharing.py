@@ -7,7 +7,8 @@ from dataclasses import replace
 from viewkeeper.algebra.relations import Aggregate, AggregateCall
 from viewkeeper.algebra.scalars import column
 from viewkeeper.plan.planner import plan_epoch
-from viewkeeper.plan.steps import EpochPlan, Extract, Share
+from viewkeeper.plan.situation import Aggregates
+from viewkeeper.plan.steps import ComputeRows, EpochPlan, Extract, Install, Share
 
 from .world import SALES, STORES, FakeChange, by_store, joined, situation, view
 
@@ -54,3 +55,45 @@ def test_views_of_another_time_zone_or_at_other_versions_are_left_alone() -> Non
     elsewhere = replace(coarse.definition, session=replace(coarse.definition.session, time_zone="Asia/Tokyo"))
     plan = plan_epoch(situation(fine, replace(coarse, definition=elsewhere), sales=FakeChange()))
     assert derived(plan) == {"by_store": None, "total": None}
+
+
+def test_recomputed_views_are_made_from_each_other() -> None:
+    views = (
+        view("by_city", by_city, (SALES, STORES), vector=AT_ONE),
+        view("by_store", by_store, (SALES,), vector={SALES: "1"}),
+        view("total", total, (SALES,), vector={SALES: "1"}),
+    )
+    plan = plan_epoch(replace(situation(*views, sales=FakeChange()), policy="full"))
+    # The grand total has no keys: over an empty table it is one row, which no group above would tell.
+    assert derived(plan) == {"by_city": "by_store", "by_store": None, "total": None}
+    staged = {step.view: step.staged for step in plan.steps if isinstance(step, ComputeRows)}
+    assert [name.rsplit(".", 1)[-1] for name, kept in staged.items() if kept] == ["by_store"]
+    for step in plan.steps:
+        if isinstance(step, Install):
+            assert isinstance(step.source, ComputeRows)
+            assert step.source.staged == staged[step.view]
+
+
+def test_other_ways_can_be_chosen_to_compare() -> None:
+    views = (
+        view("by_store", by_store, (SALES,), vector={SALES: "1"}),
+        view("by_city", by_city, (SALES, STORES), vector=AT_ONE),
+    )
+    seen = situation(*views, sales=FakeChange(500, 500))
+    alone = plan_epoch(replace(seen, aggregates=Aggregates.ALONE))
+    counting = plan_epoch(replace(seen, aggregates=Aggregates.COUNTING))
+    full = plan_epoch(replace(seen, aggregates=Aggregates.ALONE, policy="full"))
+    nobody = {"by_store": None, "by_city": None}
+    assert derived(alone) == derived(counting) == derived(full) == nobody
+    whats = [[step.what for step in plan.steps if isinstance(step, Share)] for plan in (alone, counting)]
+    assert whats == [["summary-delta"] * 2, ["affected groups"] * 2]
+
+
+def test_an_extract_that_is_read_once_is_not_staged() -> None:
+    fine = view("by_store", by_store, (SALES,), vector={SALES: "1"})
+    other = view("also_by_store", by_store, (SALES,), vector={SALES: "1"})
+    change = FakeChange(500, 500)
+    once = plan_epoch(situation(fine, sales=change))
+    twice = plan_epoch(replace(situation(fine, other, sales=change), aggregates=Aggregates.ALONE))
+    staged = [[step.staged for step in plan.steps if isinstance(step, Extract)] for plan in (once, twice)]
+    assert staged == [[False], [True]]

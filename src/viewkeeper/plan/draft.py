@@ -1,0 +1,130 @@
+"""An epoch's plan while it grows: the steps so far, and the names that their results are staged under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.relations import Scan
+from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
+from viewkeeper.plan.references import settled, without_unused
+from viewkeeper.plan.sharing import sharing_between
+from viewkeeper.plan.situation import Situation, Span, ViewInput
+from viewkeeper.plan.steps import Compute, ComputeVisible, Extract, Install, Installer, Step, Strategy
+
+
+class Draft:
+    """What is planned so far. Views are added parents first."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.inputs = {view.name: view for view in (*situation.read_only, *situation.views)}
+        self.outcomes = {
+            view.name: ParentOutcome(Strategy.UNCHANGED, None, None, 0) for view in situation.read_only
+        }
+        sizes = {**situation.rows, **{view.name: view.rows for view in self.inputs.values()}}
+        self.sharing = sharing_between(situation.views, sizes, situation.aggregates)
+        self._children = _children(self.inputs.values())
+        self._extracts: dict[Span, Extract] = {}
+        self._computes: list[Step] = []
+        self._installs: list[Install] = []
+        self._names = 0
+
+    @property
+    def steps(self) -> list[Step]:
+        """Extractions and computations, then installations; nothing that nobody reads."""
+        return settled(without_unused([*self._extracts.values(), *self._computes, *self._installs]))
+
+    def has_children(self, view: ViewInput) -> bool:
+        """Whether other views read this one."""
+        return bool(self._children[view.name])
+
+    # Where a view stands.
+
+    def changed_tables(self, view: ViewInput) -> tuple[str, ...]:
+        """The tables that the view reads and that moved since its rows were computed."""
+        return tuple(table for table in view.analysis.tables if self._has_moved(view, table))
+
+    def _has_moved(self, view: ViewInput, table: str) -> bool:
+        if table not in view.vector:
+            return True
+        parent = self.inputs.get(table)
+        if parent is None:
+            return self.situation.versions[table] != view.vector[table]
+        return (
+            parent.snapshot != view.vector[table] or self.outcomes[table].strategy is not Strategy.UNCHANGED
+        )
+
+    def span(self, view: ViewInput, table: str) -> Span:
+        """What lies between the version of a table that the view knows and the one it moves to."""
+        parent = self.inputs.get(table)
+        if parent is None:
+            return table, view.vector[table], self.situation.versions[table]
+        return parent.storage, view.vector[table], parent.snapshot
+
+    def leaves(self, view: ViewInput, changed_rows: int | None = None) -> ViewLeaves:
+        """What stands for tables in the rules, for this view."""
+        parents = {
+            table: (self.inputs[table], self.outcomes[table])
+            for table in view.analysis.tables
+            if table in self.inputs
+        }
+        return ViewLeaves(view, self.situation, parents, self._extracts, self.add, self.name, changed_rows)
+
+    # Steps.
+
+    def extract_for(self, view: ViewInput, tables: Iterable[Scan]) -> None:
+        """Make sure that what the view's deltas begin with is extracted, with all the columns needed."""
+        for scan in tables:
+            parent = self.inputs.get(scan.table)
+            span = self.span(view, scan.table)
+            change = self.situation.changes.get(span)
+            if change is None:
+                continue
+            fields = scan.fields if parent is None else parent.layout.fields
+            columns = dict.fromkeys(field.stored for field in fields)
+            known = self._extracts.get(span)
+            if known is not None:
+                columns = dict.fromkeys((*known.columns, *columns))
+                if len(columns) == len(known.columns):
+                    continue
+            self._extracts[span] = Extract(
+                name=self.name("extract") if known is None else known.name,
+                table=span[0],
+                old=span[1],
+                new=span[2],
+                columns=tuple(columns),
+                sql=change.sql(tuple(columns)),
+                method=change.method,
+                reason=change.reason,
+                inserted=change.inserted,
+                deleted=change.deleted,
+                table_rows=self.situation.rows.get(scan.table) if parent is None else parent.rows,
+            )
+
+    def visible(self, view: ViewInput, change: Delta) -> str:
+        """Add the step that computes what the readers of a view see change; the name of its result."""
+        name = self.name("visible")
+        self.add(ComputeVisible(name, view.name, change.relation))
+        return name
+
+    def install(self, view: ViewInput, installer: Installer, source: Compute) -> Installer:
+        self._installs.append(Install(view.name, view.storage, view.snapshot, installer, view.layout, source))
+        return installer
+
+    def add(self, step: Step) -> None:
+        self._computes.append(step)
+
+    def name(self, what: str) -> str:
+        """A new name to stage something under."""
+        self._names += 1
+        return f"global_temp.{self.situation.prefix}_{what}_{self._names}"
+
+
+def _children(views: Iterable[ViewInput]) -> Mapping[str, list[str]]:
+    children: dict[str, list[str]] = {view.name: [] for view in views}
+    for view in views:
+        for table in view.analysis.tables:
+            if table in children:
+                children[table].append(view.name)
+    return children

@@ -1,0 +1,167 @@
+"""The steps that maintain a view by deltas: bags by the delta of the query, groups by a summary-delta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
+from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, scans
+from viewkeeper.algebra.rules.affected_keys import restrict
+from viewkeeper.algebra.rules.delta import delta, insert_only
+from viewkeeper.algebra.scalars import column, compose, keep
+from viewkeeper.algebra.summary_delta import (
+    OPERATION,
+    Groups,
+    can_combine,
+    is_self_maintainable,
+    prepare_changes,
+    recomputed,
+    summary_delta,
+    touched_by_recomputing,
+    touched_by_summary_delta,
+)
+from viewkeeper.plan.draft import Draft
+from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
+from viewkeeper.plan.sharing import SharedDelta, groups_touched
+from viewkeeper.plan.situation import Aggregates, ViewInput
+from viewkeeper.plan.steps import ComputeBag, ComputeGroups, Installer, Strategy, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """How a view is maintained: the installer, the view that it is derived from, the rows that are read."""
+
+    installer: Installer
+    derived_from: str | None
+    cost: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChanges:
+    """prepare-changes of a view, whether it holds insertions only, and what it is made of."""
+
+    relation: Relation
+    insert_only: bool
+    source: str
+    derived_from: str | None
+    cost: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Maintaining:
+    """One view's maintenance."""
+
+    draft: Draft
+    view: ViewInput
+    work: Work
+
+    def plan(self) -> Maintained | None:
+        """Add the steps; ``None`` when no row that the view reads changed."""
+        relation, groups = self.view.analysis.relation, self.view.layout.groups
+        assert relation is not None
+        leaves = self.draft.leaves(self.view, self.work.changed)
+        if groups is None:
+            self.draft.extract_for(self.view, scans(relation))
+            return self._bag(relation, leaves)
+        return self._groups(groups, leaves)
+
+    def _bag(self, relation: Relation, leaves: ViewLeaves) -> Maintained | None:
+        draft, view = self.draft, self.view
+        change = delta(relation, leaves)
+        if change is None:
+            return None
+        if not insert_only(relation, leaves):
+            change = consolidate(change)
+        stored = view.layout.stored(view.storage, view.snapshot)
+        step = ComputeBag(
+            draft.name("delta"),
+            view.name,
+            change.relation,
+            draft.name("victims"),
+            stored,
+            view.layout.types,
+        )
+        draft.add(step)
+        self._outcome(step.name)
+        return Maintained(draft.install(view, Installer.APPLY_BAG, step), None, self.work.incremental)
+
+    def _groups(self, groups: Groups, leaves: ViewLeaves) -> Maintained | None:
+        draft, view = self.draft, self.view
+        stored = view.layout.identified(view.storage, view.snapshot)
+        derived_from, cost = None, self.work.incremental
+        if self._by_summary_delta(groups):
+            prepared = self._prepared_changes(groups, leaves)
+            if prepared is None:
+                return None
+            step = self._touched_by_summary_delta(groups, stored, leaves, prepared)
+            derived_from, cost = prepared.derived_from, prepared.cost
+        else:
+            draft.extract_for(view, scans(groups.child))
+            change = delta(groups.child, leaves)
+            if change is None:
+                return None
+            touched = touched_by_recomputing(groups, stored, change, leaves)
+            step = ComputeGroups(draft.name("groups"), view.name, touched)
+        draft.add(step)
+        visible = None
+        if draft.has_children(view):
+            visible = draft.visible(view, self._visible_delta(groups, stored, step))
+        self._outcome(visible)
+        return Maintained(draft.install(view, Installer.MERGE_GROUPS, step), derived_from, cost)
+
+    def _by_summary_delta(self, groups: Groups) -> bool:
+        return can_combine(groups.kept) and self.draft.situation.aggregates is not Aggregates.COUNTING
+
+    def _prepared_changes(self, groups: Groups, leaves: ViewLeaves) -> PreparedChanges | None:
+        """From the summary-delta of another view where that reads less, else from the tables' changes."""
+        draft, view, sharing = self.draft, self.view, self.draft.sharing
+        changed = draft.changed_tables(view)
+        best = sharing.best(view, groups, changed, self.work.incremental)
+        if best is not None:
+            cost, edge = best
+            draft.extract_for(view, [scan for scan in scans(groups.child) if scan.table in edge.joins])
+            only = sharing.made[edge.upper].insert_only and not edge.joins & set(changed)
+            changes = sharing.changes(edge, groups, leaves, insert_only=only)
+            source = f"summary-delta from that of {edge.upper}"
+            return PreparedChanges(changes, only, source, edge.upper, cost)
+        draft.extract_for(view, scans(groups.child))
+        change = delta(groups.child, leaves)
+        if change is None:
+            return None
+        only = insert_only(groups.child, leaves)
+        changes = prepare_changes(groups, change, insert_only=only)
+        return PreparedChanges(changes, only, "summary-delta", None, self.work.incremental)
+
+    def _touched_by_summary_delta(
+        self, groups: Groups, stored: Relation, leaves: ViewLeaves, prepared: PreparedChanges
+    ) -> ComputeGroups:
+        """The step that computes the touched groups; the summary-delta is staged for it, and for the views
+        that are derived from this one."""
+        draft, view, only = self.draft, self.view, prepared.insert_only
+        name = draft.name("groups")
+        sd = leaves.share(summary_delta(groups, prepared.relation, insert_only=only), prepared.source)
+        rows = groups_touched(self.work.changed or 0, view.rows)
+        draft.sharing.made[view.name] = SharedDelta(view, sd, only, rows)
+        touched = touched_by_summary_delta(groups, stored, sd, insert_only=only)
+        if is_self_maintainable(groups.kept, insert_only=only):
+            return ComputeGroups(name, view.name, touched)
+        rough = Staged(draft.name("draft"), tuple(Field(each, each) for each in touched.columns), small=True)
+        return ComputeGroups(name, view.name, touched, rough.name, recomputed(groups, rough, leaves))
+
+    def _visible_delta(self, groups: Groups, stored: Relation, step: ComputeGroups) -> Delta:
+        """−(the touched groups as they are shown now), +(as they will be shown)."""
+        columns = (*groups.keys, *(kept.name for kept in groups.all_kept), OPERATION)
+        touched = Staged(step.name, tuple(Field(name, name) for name in columns), small=True)
+        remaining = Filter(touched, compose(column(OPERATION), " <> 'D'"))
+        before: Relation = stored
+        if groups.keys:
+            before = restrict(stored, Project(touched, keep(groups.keys)))
+        layout = self.view.layout
+        both = plus((inserted(layout.shown(remaining)), deleted(layout.shown(before))))
+        assert both is not None
+        return consolidate(both)
+
+    def _outcome(self, delta_name: str | None) -> None:
+        self.draft.outcomes[self.view.name] = ParentOutcome(
+            Strategy.INCREMENTAL, delta_name, None, self.work.changed or 0
+        )

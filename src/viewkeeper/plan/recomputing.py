@@ -1,0 +1,91 @@
+"""The steps that recompute a view: from its query, or from another view that is recomputed in the same epoch.
+
+v₂ ⪯ v₁ in the lattice of views (Mumick et al. 1997, Section 5):  v₂ = γ_{keys₂}(σ(v₁ ⋈ D))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.algebra.relations import Field, Nothing, Project, Relation, Scan, Staged
+from viewkeeper.algebra.rules.leaves import new
+from viewkeeper.algebra.scalars import Named, column
+from viewkeeper.plan.draft import Draft
+from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
+from viewkeeper.plan.situation import ViewInput
+from viewkeeper.plan.steps import ComputeRows, ComputeVisible, Installer, Strategy, Work
+from viewkeeper.sql.printer import print_relation
+from viewkeeper.sql.quoting import ident
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputing:
+    """One view's recomputation."""
+
+    draft: Draft
+    view: ViewInput
+
+    def plan(self, work: Work) -> tuple[Installer, str | None]:
+        """Add the steps; the installer, and the view that this one is made from, if it is."""
+        draft, view = self.draft, self.view
+        has_children = draft.has_children(view)
+        columns = tuple(field.stored for field in view.layout.fields)
+        query, upper = self._query(work)
+        step = ComputeRows(draft.name("rows"), view.name, query, columns, staged=True)
+        draft.add(step)
+        rows = Staged(step.name, view.layout.fields)
+        draft.sharing.recomputed[view.name] = (view, rows)
+        delta_name = None
+        if has_children and view.snapshot is not None and view.needs_full is None:
+            stored = view.layout.stored(view.storage, view.snapshot)
+            delta_name = draft.visible(view, difference(view.layout.shown(rows), view.layout.shown(stored)))
+        rows_name = self._shown_rows(rows) if has_children else None
+        draft.outcomes[view.name] = ParentOutcome(Strategy.FULL, delta_name, rows_name, view.rows or 0)
+        return draft.install(view, Installer.OVERWRITE, step), upper
+
+    def _shown_rows(self, rows: Staged) -> str:
+        """The staged name of the user's rows; the stored rows themselves where they are the same."""
+        if self.view.layout.groups is None:
+            return rows.name
+        name = self.draft.name("shown")
+        self.draft.add(ComputeVisible(name, self.view.name, self.view.layout.shown(rows)))
+        return name
+
+    def _query(self, work: Work) -> tuple[Relation | str, str | None]:
+        """A bag is recomputed by the user's own text; groups by the rows that are stored for them."""
+        view, leaves = self.view, self.draft.leaves(self.view)
+        groups = view.layout.groups
+        if groups is None or view.layout.rows is None:
+            return self._text(leaves), None
+        edge = self.draft.sharing.best_rows(view, groups, work.full)
+        if edge is None:
+            return self._as_stored(new(view.layout.rows, leaves)), None
+        return self._as_stored(self.draft.sharing.rows(edge, groups, leaves)), edge.upper
+
+    def _text(self, leaves: ViewLeaves) -> str:
+        view = self.view
+        relations = {table: self._relation_text(leaves, table) for table in view.analysis.tables}
+        text = view.analysis.text.fill(relations)
+        if not view.definition.columns:
+            return text
+        # The query's own names are not the view's; who reads the staged rows knows only those.
+        names = ", ".join(ident(name) for name in view.layout.columns)
+        return f"SELECT * FROM (\n{text}\n) AS _vk_t({names})"
+
+    def _relation_text(self, leaves: ViewLeaves, table: str) -> str:
+        """What stands in FROM for a table, in its new state."""
+        parent = self.draft.inputs.get(table)
+        if parent is None:
+            version = self.draft.situation.versions[table]
+            if version is None:
+                columns = self.draft.situation.unwritten[table]
+                nothing = Nothing(tuple(columns), tuple(columns.values()))
+                return f"(\n{print_relation(nothing)}\n)"
+            return f"{table} VERSION AS OF {version}"
+        every_column = tuple(Field(name, name) for name in parent.layout.columns)
+        return f"(\n{print_relation(leaves.new(Scan(table, every_column)))}\n)"
+
+    def _as_stored(self, rows: Relation) -> Relation:
+        """Rows under the algebra's names, as the storage table has them."""
+        fields = self.view.layout.fields
+        return Project(rows, tuple(Named(field.stored, column(field.name)) for field in fields))
