@@ -3,19 +3,19 @@ project no longer has are dropped only when asked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.holes import holes
-from viewkeeper.analyse.statements import CreateView, parse_statement
+from viewkeeper.analyse.statements import CreateCube, CreateView, parse_statement
 from viewkeeper.define.definitions import ViewDefinition
-from viewkeeper.define.project import Project, Statement
+from viewkeeper.define.project import SETTINGS_NAME, Project, Statement
 from viewkeeper.define.vdag import Vdag
-from viewkeeper.errors import DefinitionError
+from viewkeeper.errors import DefinitionError, Position
 from viewkeeper.library import Library
 from viewkeeper.maintainer import Maintainer
-from viewkeeper.sql.quoting import show_path
+from viewkeeper.sql.quoting import parse_path, show_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +50,27 @@ def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_
 
 def _wanted(maintainer: Maintainer, project: Project) -> dict[str, Wanted]:
     wanted: dict[str, Wanted] = {}
-    for statement in project.statements:
-        create = _create_view(project, statement)
+    for create, file, position in _creations(project):
         definition = maintainer.definition(create)
         name = show_path(definition.name)
         if name in wanted:
             raise DefinitionError(
-                f"{statement.file.name}: view {name} is defined twice",
+                f"{file}: view {name} is defined twice",
                 code="VK-VIEW-EXISTS",
-                position=statement.position,
+                position=position,
                 hint="Remove one of the two definitions.",
             )
         wanted[name] = Wanted(name, create, definition)
     return wanted
+
+
+def _creations(project: Project) -> Iterator[tuple[CreateView, str, Position | None]]:
+    """The views of the project's files and those of its cubes, with the place of each."""
+    for statement in project.statements:
+        yield _create_view(project, statement), statement.file.name, statement.position
+    for name, cube in project.settings.cubes.items():
+        view = CreateView(parse_path(name), cube.query, policy=cube.policy or project.settings.policy)
+        yield from ((each, SETTINGS_NAME, None) for each in CreateCube(view).views)
 
 
 def _create_view(project: Project, statement: Statement) -> CreateView:

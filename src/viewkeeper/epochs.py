@@ -163,7 +163,8 @@ class EpochRunner:
         except BaseException as error:
             self._give_up(lease, epoch, staged, error)
             if isinstance(error, Exception) and not isinstance(error, ViewkeeperError):
-                raise self._engine.explain_failure(error, executor.failed_view) from error
+                view = work.inputs.get(executor.failed_view or "")
+                raise self._engine.explain_failure(error, view, dict(work.plan.versions)) from error
             raise
         finally:
             executor.clear()
@@ -348,7 +349,7 @@ def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> View
         rows = head.added if head is not None else 0
         return ViewRefreshRecord(
             plan.view, plan.strategy.value, installed, plan.reason, rows, rows, None, None,
-            outcome.compute_seconds, outcome.install_seconds, estimates,
+            outcome.compute_seconds, outcome.install_seconds, estimates, derived_from=plan.derived_from,
         )  # fmt: skip
     return ViewRefreshRecord(
         plan.view, plan.strategy.value, installed, plan.reason, counts.total, counts.inserted,

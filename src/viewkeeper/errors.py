@@ -91,9 +91,15 @@ class LeaseError(LedgerError):
 
 
 class RefreshError(ViewkeeperError):
-    """An epoch was given up; every view is as it was."""
+    """An epoch was given up; every view is as it was. ``view``: the one that it failed for, if known."""
 
     code = "VK-REFRESH"
+
+    def __init__(
+        self, message: str, *, code: str | None = None, hint: str | None = None, view: str | None = None
+    ) -> None:
+        self.view = view
+        super().__init__(message, code=code, hint=hint)
 
 
 class SetupError(ViewkeeperError):

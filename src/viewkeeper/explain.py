@@ -26,6 +26,7 @@ from viewkeeper.plan.steps import (
     ViewPlan,
 )
 from viewkeeper.sql.printer import print_relation
+from viewkeeper.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Plan:
     """What a refresh would do. ``str()`` is for people, ``to_json()`` for machines."""
 
     epoch: EpochPlan
+    window: Window | None = None
 
     @property
     def views(self) -> tuple[ViewPlan, ...]:
@@ -69,10 +71,13 @@ class Plan:
         return CODEC.encode(self.epoch)
 
     def __str__(self) -> str:
-        return "\n".join(_plan_lines(self.epoch))
+        lines = list(_plan_lines(self.epoch))
+        return "\n".join([*lines, f"Window   {self.window}"] if self.window else lines)
 
 
-def explain_view(name: str, plan: EpochPlan, reason: Reason | None, *, hypothetical: bool) -> Explanation:
+def explain_view(
+    name: str, plan: EpochPlan, reason: Reason | None, window: Window | None, *, hypothetical: bool
+) -> Explanation:
     """The explanation of one view out of a plan."""
     view = plan.view(name)
     steps = _steps_for(plan, name)
@@ -85,7 +90,9 @@ def explain_view(name: str, plan: EpochPlan, reason: Reason | None, *, hypotheti
         head.append("  now      nothing changed; below is what a change of every source would do")
     else:
         head.extend(f"  {line}" for line in _view_lines(view))
-    lines = [*head, "  steps", *(f"    {at}. {_title(step)}" for at, step in enumerate(steps, 1))]
+    if window is not None:
+        head.append(f"  window   {window}")
+    lines = [*head, "  steps", *(line for at, step in enumerate(steps, 1) for line in _told(at, step))]
     why = str(reason) if reason else view.reason
     strategy = Strategy.UNCHANGED if hypothetical else view.strategy
     text = "\n".join([*lines, "", sql])
@@ -140,6 +147,13 @@ def _steps_for(plan: EpochPlan, name: str) -> list[Step]:
             chosen.append(step)
             wanted.update(staged_by(step, names))
     return chosen[::-1]
+
+
+def _told(at: int, step: Step) -> Iterator[str]:
+    """A step, and what it goes through."""
+    yield f"    {at}. {_title(step)}"
+    if isinstance(step, Share):
+        yield from (f"       {part}" for part in step.parts)
 
 
 def _title(step: Step) -> str:

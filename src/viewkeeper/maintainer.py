@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from viewkeeper.analyse.statements import CreateView
+from viewkeeper.constraints import Constraint, checks
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.defining import Resolver, define, refuse_reserved
 from viewkeeper.epochs import EpochRunner, Work, held_lease
@@ -32,7 +33,7 @@ from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.situation import Aggregates, Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import no_data, rows_of, snapshots_of
-from viewkeeper.results import Verification
+from viewkeeper.results import ConstraintCheck, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.sql.quoting import show_path
 
@@ -96,28 +97,44 @@ class Maintainer:
             policy=statement.policy,
         )
 
-    def create(self, statement: CreateView) -> EpochRecord | None:
-        """Define a view and fill it; ``None`` when it is there already and IF NOT EXISTS was said."""
-        definition = self.definition(statement)
-        name = show_path(definition.name)
-        refuse_reserved(definition)
+    def create(self, *statements: CreateView) -> EpochRecord | None:
+        """Define views and fill them, all in one epoch; ``None`` when they are all there already and IF NOT
+        EXISTS was said."""
+        definitions = [(statement, self.definition(statement)) for statement in statements]
+        for _, definition in definitions:
+            refuse_reserved(definition)
         with self.lease() as lease:
-            library = self.library()
-            existing = library.lookup(name, ())
-            if existing is not None and statement.if_not_exists:
+            before = library = self.library()
+            defined: dict[str, KnownView] = {}
+            for statement, definition in definitions:
+                if not self._is_wanted(before, statement, definition):
+                    continue
+                view = define(self.engine, library, definition)
+                library = library.with_views(view)
+                replaced = view.name in before.views
+                followers = self._followers(library, view.name) if replaced else ()
+                defined.update({each.name: each for each in (view, *followers)})
+                library = library.with_views(*followers)
+            if not defined:
                 return None
-            if existing is not None and not statement.replace:
-                raise DefinitionError(
-                    f"there is a materialized view {existing} already",
-                    code="VK-VIEW-EXISTS",
-                    hint="CREATE OR REPLACE MATERIALIZED VIEW replaces it.",
-                )
-            if existing is None:
-                self._require_free(definition)
-            view = define(self.engine, library, definition)
-            followers = self._followers(library.with_views(view), view.name) if existing else ()
-            change = Redefinition((view, *followers), without_data=not statement.with_data)
-            return self._redefine(lease, library, change)
+            without_data = not all(statement.with_data for statement in statements)
+            return self._redefine(
+                lease, before, Redefinition(tuple(defined.values()), without_data=without_data)
+            )
+
+    def _is_wanted(self, library: Library, statement: CreateView, definition: ViewDefinition) -> bool:
+        """Whether the view is to be created; an error if its name is taken."""
+        existing = library.lookup(show_path(definition.name), ())
+        if existing is None:
+            self._require_free(definition)
+            return True
+        if not (statement.if_not_exists or statement.replace):
+            raise DefinitionError(
+                f"there is a materialized view {existing} already",
+                code="VK-VIEW-EXISTS",
+                hint="CREATE OR REPLACE MATERIALIZED VIEW replaces it.",
+            )
+        return not statement.if_not_exists
 
     def _require_free(self, definition: ViewDefinition) -> None:
         if self.engine.catalog.facts(definition.name) is not None:
@@ -259,17 +276,37 @@ class Maintainer:
         else:
             self._install_kept(lease, library, kept, plan)
 
-    def refresh(self, names: Sequence[str], policy: str | None) -> EpochRecord | EpochPlan:
-        """Refresh these views and their ancestors; the plan itself when there was nothing to do."""
+    def refresh(
+        self, names: Sequence[str], policy: str | None, *, skip_failing: bool = False
+    ) -> tuple[EpochRecord | EpochPlan, dict[str, RefreshError]]:
+        """Refresh these views and their ancestors; the plan itself when there was nothing to do.
+        ``skip_failing``: a view that fails, and those that read it, are left as they are, with the error."""
+        skipped: dict[str, RefreshError] = {}
         with self.lease() as lease:
             self._take_in_propagated(lease, policy)
             library = self.library()
-            started = time.monotonic()
-            situation = self._observe(library, library.graph.closure(names), policy)
-            plan = plan_epoch(situation)
-            if plan.changes_nothing:
-                return plan
-            return self._run(lease, library, situation, plan, seconds={"observe": time.monotonic() - started})
+            wanted = list(library.graph.closure(names))
+            while True:
+                try:
+                    return self._refresh(lease, library, wanted, policy), skipped
+                except RefreshError as error:
+                    if not skip_failing or error.view not in wanted:
+                        raise
+                    failing = {error.view, *library.graph.descendants(error.view)}
+                    skipped.update({name: error for name in wanted if name in failing})
+                    wanted = [name for name in wanted if name not in failing]
+                    if not wanted:
+                        raise
+
+    def _refresh(
+        self, lease: Lease, library: Library, names: Sequence[str], policy: str | None
+    ) -> EpochRecord | EpochPlan:
+        started = time.monotonic()
+        situation = self._observe(library, names, policy)
+        plan = plan_epoch(situation)
+        if plan.changes_nothing:
+            return plan
+        return self._run(lease, library, situation, plan, seconds={"observe": time.monotonic() - started})
 
     def repair(self, name: str) -> EpochRecord:
         """Rebuild a view from the versions that the ledger recorded for it."""
@@ -359,6 +396,19 @@ class Maintainer:
         return [
             Verification(name, missing == extra == 0, missing, extra, library.states[name].epoch)
             for name, (missing, extra) in ((name, found[name]) for name in names)
+        ]
+
+    def check(self, constraints: Sequence[Constraint]) -> list[ConstraintCheck]:
+        """Whether the tables, as they are now, are as declared."""
+        if not constraints:
+            return []
+        rows = self.engine.ask(checks(constraints))
+        found = {row["at"]: row for row in rows}
+        return [
+            ConstraintCheck(
+                each.text, found[at]["violations"] == 0, found[at]["violations"], found[at]["example"]
+            )
+            for at, each in enumerate(constraints)
         ]
 
     def _comparison(self, library: Library, name: str) -> Comparison:

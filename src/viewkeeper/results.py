@@ -44,6 +44,8 @@ class Epoch:
     views: list[ViewRefresh]
     published_at: datetime | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Views that failed, or read one that did, with the error; they are as they were."""
 
     def view(self, name: str) -> ViewRefresh:
         """What happened to that view; by its full name or its last part."""
@@ -133,6 +135,20 @@ class Verification:
     def __str__(self) -> str:
         verdict = "exact" if self.ok else f"{self.missing} rows missing, {self.extra} rows extra"
         return f"{self.view}: {verdict} (epoch {self.epoch})"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintCheck:
+    """Something that a project declares of a table, and whether it is so."""
+
+    constraint: str
+    ok: bool
+    violations: int
+    example: str | None
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.ok else f"{self.violations} violations, such as {self.example}"
+        return f"{self.constraint}: {verdict}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from viewkeeper.analyse.statements import (
+    CreateCube,
     CreateView,
     DropView,
     ExplainView,
@@ -28,6 +30,7 @@ from viewkeeper.analyse.statements import (
     ShowViews,
     parse_statement,
 )
+from viewkeeper.constraints import declared_constraints
 from viewkeeper.errors import DefinitionError, LedgerError, position_at
 from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view
@@ -42,6 +45,7 @@ from viewkeeper.plan.situation import Aggregates
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import pinned, snapshots_of
 from viewkeeper.results import (
+    ConstraintCheck,
     Epoch,
     History,
     Propagated,
@@ -52,6 +56,7 @@ from viewkeeper.results import (
     propagated_of,
 )
 from viewkeeper.sql.quoting import show_path
+from viewkeeper.windows import expected_window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,6 +99,9 @@ class Warehouse:
         match parsed:
             case CreateView():
                 return self._refresh_rows(self._create(statement, parsed))
+            case CreateCube():
+                record = self._maintainer.create(*parsed.views)
+                return self._refresh_rows([] if record is None else epoch_of(record).views)
             case RefreshView():
                 full = "full" if parsed.full else None
                 return self._refresh_rows(self.refresh(_text(parsed.name), policy=full).views)
@@ -141,10 +149,17 @@ class Warehouse:
         plan, kept = self._maintainer.propagate(self._names(views), policy)
         return propagated_of(plan, kept)
 
-    def refresh(self, *views: str, policy: str | None = None, propagated: bool = False) -> Epoch:
+    def refresh(
+        self,
+        *views: str,
+        policy: str | None = None,
+        propagated: bool = False,
+        on_error: Literal["stop", "skip"] = "stop",
+    ) -> Epoch:
         """Bring views (none named: all of them) and their ancestors to the sources' present versions, and
         publish them in one epoch. ``policy``: auto, incremental, incremental strict or full.
-        ``propagated``: install exactly what :meth:`propagate` kept, and look at no source."""
+        ``propagated``: install exactly what :meth:`propagate` kept, and look at no source.
+        ``on_error``: whether a view that fails stops the epoch, or is skipped with all that read it."""
         _check_policy(policy)
         if propagated:
             if views or policy:
@@ -152,13 +167,15 @@ class Warehouse:
             return epoch_of(self._maintainer.install_propagated())
         if not self._library().views:
             return Epoch(self._current_id(), {}, [])
-        result = self._maintainer.refresh(self._names(views), policy)
+        result, failed = self._maintainer.refresh(self._names(views), policy, skip_failing=on_error == "skip")
+        skipped = {view: str(error) for view, error in failed.items()}
         if not isinstance(result, EpochPlan):
-            return epoch_of(result)
+            return replace(epoch_of(result), skipped=skipped)
         return Epoch(
             self._current_id(),
             {table: version or "" for table, version in result.versions},
             [_unchanged(view.view, view.reason) for view in result.views],
+            skipped=skipped,
         )
 
     def plan(self, *views: str, policy: str | None = None) -> Plan:
@@ -167,7 +184,7 @@ class Warehouse:
         if not self._library().views:
             return Plan(EpochPlan((), (), ()))
         plan, _ = self._maintainer.plan(self._names(views), policy)
-        return Plan(plan)
+        return Plan(plan, expected_window(self._ledger, plan, [view.view for view in plan.views]))
 
     def lattice(self, project: Project | None = None) -> ViewLattice:
         """Which view's summary-delta can be made from which (Mumick et al. 1997, Section 5). A project may
@@ -190,10 +207,11 @@ class Warehouse:
         name = self._find(view)
         plan, situation = self._maintainer.plan([name], None)
         reason = self._library().views[name].analysis.reason
-        if plan.view(name).strategy.value != "unchanged":
-            return explain_view(name, plan, reason, hypothetical=False)
-
-        return explain_view(name, plan_epoch(as_if_all_changed(situation)), reason, hypothetical=True)
+        hypothetical = plan.view(name).strategy.value == "unchanged"
+        if hypothetical:
+            plan = plan_epoch(as_if_all_changed(situation))
+        window = expected_window(self._ledger, plan, [name])
+        return explain_view(name, plan, reason, window, hypothetical=hypothetical)
 
     def verify(self, *views: str) -> list[Verification]:
         """Recompute views (none named: all of them) at the recorded versions and compare, both ways."""
@@ -201,6 +219,12 @@ class Warehouse:
         return self._maintainer.verify(
             [name for name in self._names(views) if views or states[name].snapshot is not None]
         )
+
+    def verify_constraints(self, project: Project) -> list[ConstraintCheck]:
+        """Whether the keys, foreign keys and dependencies that a project declares hold, checked whole on the
+        tables as they are now."""
+        self._engine.use(project.catalog, project.namespace)
+        return self._maintainer.check(declared_constraints(project.settings))
 
     def repair(self, view: str) -> Epoch:
         """Rebuild a view from the recorded versions."""

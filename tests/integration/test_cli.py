@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,52 @@ def test_the_lattice_is_shown_and_extended(shop: Path, ask: Ask) -> None:
     assert "GROUP BY order_id, customer, day" in (folder / "by_id.sql").read_text()
     assert len(ask("refresh")["applied"]) == 1
     assert ask("lattice", "extend")["extensions"] == []
+
+
+def test_cubes_and_constraints_of_a_project(shop: Path, ask: Ask) -> None:
+    (shop / "viewkeeper.yml").write_text(
+        """
+keys: {orders: [order_id]}
+foreign_keys:
+  - {table: orders, columns: [customer], references: orders, referenced_columns: [customer]}
+dependencies:
+  - {table: orders, columns: [order_id], determine: [customer, day]}
+cubes:
+  n_by: {query: "SELECT customer, day, count(*) AS n FROM orders GROUP BY ROLLUP (customer, day)"}
+"""
+    )
+    assert [each.rsplit(".", 1)[-1] for each in ask("refresh")["applied"]][-3:] == [
+        "n_by_customer_day", "n_by_customer", "n_by_all",
+    ]  # fmt: skip
+    assert ask("refresh")["applied"] == []
+    assert ask("verify")["ok"]
+    found = ask("verify", "--constraints", exit_code=1)["constraints"]
+    # A customer has many orders: to refer to customers as if they were a key there is the mistake.
+    assert [each["ok"] for each in found] == [True, False, True, True]
+    assert found[1]["constraint"] == "orders: customer is a key" and found[1]["example"]
+    shown = CliRunner().invoke(app, ["verify", "--constraints", "--project", str(shop)])
+    assert shown.exit_code == 1 and "broken" in shown.stdout
+    (shop / "viewkeeper.yml").write_text("keys: {no_such_table: [id]}\n")
+    assert ask("verify", "--constraints", exit_code=1)["error"]["code"] == "VK-UNKNOWN-TABLE"
+
+
+def test_a_view_that_differs_is_told_by_the_exit_code(shop: Path, ask: Ask) -> None:
+    ask("refresh")
+    runpy.run_path(str(shop / "make_orders.py"))
+    ask("refresh", "--policy", "incremental")
+    assert ask("verify")["ok"]
+    with sqlite3.connect(shop / "warehouse" / "ledger.db") as ledger:
+        # As if an epoch had published other rows than it computed: those of an epoch before.
+        ledger.execute(
+            "UPDATE vk_state SET snapshot = (SELECT snapshot FROM vk_state AS first "
+            "WHERE first.view = vk_state.view AND first.snapshot IS NOT NULL ORDER BY epoch_id LIMIT 1) "
+            "WHERE view LIKE '%orders_by_day'"
+        )
+    found = ask("verify", exit_code=1)
+    assert not found["ok"]
+    shown = CliRunner().invoke(app, ["verify", "--project", str(shop)])
+    assert shown.exit_code == 1
+    assert "differs" in shown.stdout and "viewkeeper repair" in shown.stdout
 
 
 def test_plan_names_what_refresh_would_define(ask: Ask) -> None:

@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 
 from sqlglot.tokenizer_core import TokenType
 
+from viewkeeper.analyse.cubes import nodes_of
 from viewkeeper.analyse.parsing import NotParsed, SqlText, tokenize
 from viewkeeper.analyse.refusals import closing
 from viewkeeper.define.definitions import ColumnSpec
@@ -32,6 +33,22 @@ class CreateView:
     properties: tuple[tuple[str, str], ...] = ()
     policy: str | None = None
     with_data: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCube:
+    """``CREATE MATERIALIZED CUBE``; in ``view`` the cube's name and query stand in the place of a view's."""
+
+    view: CreateView
+
+    @property
+    def views(self) -> tuple[CreateView, ...]:
+        """A view for each node."""
+        *where, name = self.view.name
+        return tuple(
+            replace(self.view, name=(*where, node.name(name)), query=node.query)
+            for node in nodes_of(self.view.query)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +86,9 @@ class Passthrough:
     text: str
 
 
-Statement: TypeAlias = CreateView | RefreshView | ExplainView | DropView | ShowViews | Passthrough
+Statement: TypeAlias = (
+    CreateView | CreateCube | RefreshView | ExplainView | DropView | ShowViews | Passthrough
+)
 
 _POLICIES = ("auto", "incremental strict", "incremental", "full")
 
@@ -89,7 +108,11 @@ def parse_statement(sql: str) -> Statement:
         case "CREATE":
             or_replace = cursor.take("OR", "REPLACE")
             if cursor.take("MATERIALIZED"):
-                return _create(cursor, or_replace=or_replace)
+                is_cube = cursor.take("CUBE")
+                if not is_cube:
+                    cursor.expect("VIEW")
+                view = _create(cursor, or_replace=or_replace)
+                return CreateCube(view) if is_cube else view
         case "REFRESH" if cursor.take("MATERIALIZED"):
             cursor.expect("VIEW")
             return cursor.last(RefreshView(cursor.name(), full=cursor.take("FULL")))
@@ -185,7 +208,6 @@ class _Cursor:
 
 
 def _create(cursor: _Cursor, *, or_replace: bool) -> CreateView:
-    cursor.expect("VIEW")
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     view = CreateView(cursor.name(), replace=or_replace, if_not_exists=if_not_exists)
     if cursor.ahead("("):

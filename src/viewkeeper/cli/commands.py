@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from viewkeeper.cli.output import Output
 from viewkeeper.cli.progress import showing
 from viewkeeper.cli.tables import (
+    constraints_table,
     history_table,
     propagated_table,
     refresh_table,
@@ -92,11 +93,13 @@ def refresh(
     """Apply the project's definitions, then refresh."""
     with _receiver(output) as receive, _opened(folder, receive) as (project, warehouse):
         applied = warehouse.apply(project, prune=prune)
-        epoch = warehouse.refresh(*views, policy=policy)
+        epoch = warehouse.refresh(*views, policy=policy, on_error=project.settings.on_error)
     for change in applied:
         output.note(change)
+    for view, error in epoch.skipped.items():
+        output.note(f"{view} was skipped: {error}")
     output.answer({"applied": applied, "epoch": epoch.to_dict()}, *_closing(epoch))
-    return 0
+    return 1 if epoch.skipped else 0
 
 
 def repair(output: Output, folder: Path | None, view: str) -> int:
@@ -155,6 +158,16 @@ def verify(output: Output, folder: Path | None, views: Sequence[str]) -> int:
     wrong = [each.view for each in found if not each.ok]
     advice = [f"To mend it: viewkeeper repair {view}" for view in wrong]
     output.answer({"ok": ok, "views": found}, verification_table(found), *advice)
+    return 0 if ok else 1
+
+
+def verify_constraints(output: Output, folder: Path | None) -> int:
+    """Check what the project declares of its tables; 1 if something does not hold."""
+    with _opened(folder) as (project, warehouse):
+        found = warehouse.verify_constraints(project)
+    ok = all(each.ok for each in found)
+    none = "The project declares no keys, foreign keys or dependencies."
+    output.answer({"ok": ok, "constraints": found}, constraints_table(found) if found else none)
     return 0 if ok else 1
 
 

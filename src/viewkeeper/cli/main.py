@@ -213,10 +213,23 @@ def status(project: ProjectFolder = None, *, json: Json = False) -> None:
 
 
 @app.command()
-def verify(views: Views = None, project: ProjectFolder = None, *, json: Json = False) -> None:
+def verify(
+    views: Views = None,
+    project: ProjectFolder = None,
+    *,
+    constraints: Annotated[
+        bool,
+        typer.Option("--constraints", help="Check the declared keys and dependencies instead, whole."),
+    ] = False,
+    json: Json = False,
+) -> None:
     """Recompute views at the recorded versions and compare, row by row."""
     from viewkeeper.cli import commands
 
+    if constraints:
+        if views:
+            raise typer.BadParameter("--constraints checks tables, and takes no views")
+        raise typer.Exit(commands.verify_constraints(Output(json=json), project))
     raise typer.Exit(commands.verify(Output(json=json), project, views or []))
 
 

@@ -9,7 +9,14 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from viewkeeper.results import Epoch, PropagatedView, Verification, ViewRefresh, ViewStatus
+from viewkeeper.results import (
+    ConstraintCheck,
+    Epoch,
+    PropagatedView,
+    Verification,
+    ViewRefresh,
+    ViewStatus,
+)
 from viewkeeper.sql.quoting import parse_path, show_path
 
 # Colour only where the eye should stop.
@@ -51,7 +58,8 @@ def _note(view: ViewRefresh, short: Mapping[str, str]) -> str:
     """Why it was done so, and what was special about it."""
     upper = view.derived_from
     notes = [view.reason or ""]
-    notes += [f"Δ from {short.get(upper, upper)}"] if upper else []
+    sign = "Δ " if view.strategy == "incremental" else ""
+    notes += [f"{sign}from {short.get(upper, upper)}"] if upper else []
     notes += [f"{view.recomputed:,} groups lost their extremum"] if view.recomputed else []
     return "; ".join(filter(None, notes))
 
@@ -82,6 +90,17 @@ def verification_table(found: Sequence[Verification]) -> Table:
         verdict = "[green]exact" if each.ok else "[bold red]differs"
         missing, extra = _count(each.missing, shown=True), _count(each.extra, shown=True)
         table.add_row(short[each.view], verdict, missing, extra, str(each.epoch))
+    return table
+
+
+def constraints_table(found: Sequence[ConstraintCheck]) -> Table:
+    """What a project declares of its tables."""
+    table = _table("declared", "verdict", "violations>", "such as")
+    for each in found:
+        verdict = "[green]holds" if each.ok else "[bold red]broken"
+        table.add_row(
+            escape(each.constraint), verdict, _count(each.violations, shown=True), escape(each.example or "")
+        )
     return table
 
 

@@ -16,6 +16,9 @@ Example::
       - {table: stores, columns: [city], determine: [region]}
     views:
       sR_sales: {policy: incremental}
+    cubes:
+      by:                             # the views by_city_date, by_city, by_date and by_all
+        query: SELECT city, date, COUNT(*) AS n FROM pos NATURAL JOIN stores GROUP BY CUBE (city, date)
 """
 
 from __future__ import annotations
@@ -110,6 +113,13 @@ class ViewSettings(_Refreshing):
     """How one view is refreshed; overrides the project's."""
 
 
+class CubeSettings(_Strict):
+    """A view for each set of keys that the query groups by."""
+
+    query: Name
+    policy: Policy | None = None
+
+
 class SourceSettings(_Strict):
     """A source that is not simply a table of the catalog."""
 
@@ -121,6 +131,8 @@ class Settings(_Refreshing):
     """The whole of ``viewkeeper.yml``."""
 
     connection: Connection = Connection()
+    on_error: Literal["stop", "skip"] = "stop"
+    """Whether a view that fails stops the epoch, or is skipped with all that read it."""
     aggregates: Literal["lattice", "alone", "counting"] = "lattice"
     """From each other where that reads less; the other two are there to be compared with it."""
     sources: dict[str, SourceSettings] = Field(default_factory=dict)
@@ -128,6 +140,7 @@ class Settings(_Refreshing):
     foreign_keys: tuple[ForeignKey, ...] = Field(default=(), strict=False)
     dependencies: tuple[Dependency, ...] = Field(default=(), strict=False)
     views: dict[str, ViewSettings] = Field(default_factory=dict)
+    cubes: dict[str, CubeSettings] = Field(default_factory=dict)
 
     def policy_of(self, view: str) -> Policy | None:
         """The policy of a view: its own, else the project's."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
@@ -21,6 +21,8 @@ from viewkeeper.install import storage
 from viewkeeper.install.publish import Head, heads, run_chores
 from viewkeeper.ledger.records import Chore
 from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.overflows import overflow_search
+from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Strategy
 from viewkeeper.session import CATALOG, embedded_session, require_views, session_pins
 from viewkeeper.sql.quoting import quote_path
@@ -99,22 +101,47 @@ class Engine:
         """Of each view: rows missing from it, and rows it has too many."""
         return compare_all(self.sessions.pinned(pins), comparisons)
 
+    def ask(self, query: str) -> list[Row]:
+        """The answer to a question about the user's tables, under the names of the user's session."""
+        try:
+            return self.sessions.pinned(self.current_pins()).sql(query).collect()
+        except PySparkException as error:
+            raise DefinitionError(
+                f"the tables cannot be asked: {first_line(error)}",
+                code="VK-UNKNOWN-TABLE" if "NOT_FOUND" in (error.getCondition() or "") else "VK-UNANSWERED",
+            ) from error
+
     def rows(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
         """A small result as a DataFrame of the user's session."""
         return self.spark.createDataFrame(list(rows), schema)
 
-    def explain_failure(self, error: Exception, view: str | None) -> ViewkeeperError:
+    def explain_failure(
+        self, error: Exception, view: ViewInput | None, versions: Mapping[str, str | None]
+    ) -> ViewkeeperError:
         """Spark's failure in our words: which view, and that nothing was changed."""
-        name = f"view {view}" if view else "the epoch"
-        if not isinstance(error, PySparkException):
-            return RefreshError(f"{name}: {first_line(error)}; every view is as it was")
-        condition = error.getCondition() or ""
-        overflow = "OVERFLOW" in condition or "OUT_OF_RANGE" in condition
+        name = f"view {view.name}" if view else "the epoch"
+        what, code, hint = first_line(error), RefreshError.code, None
+        if isinstance(error, PySparkException):
+            code = "VK-REFRESH-FAILED"
+            condition = error.getCondition() or ""
+            if "OVERFLOW" in condition or "OUT_OF_RANGE" in condition:
+                code, hint = "VK-OVERFLOW", "Cast to a wider type in the view's query."
+                where = None if view is None else self._overflowing(view, versions)
+                what = f"a sum is too large for its type, {where}: {what}" if where else what
         return RefreshError(
-            f"{name}: {first_line(error)}; every view is as it was",
-            code="VK-OVERFLOW" if overflow else "VK-REFRESH-FAILED",
-            hint="Cast to a wider type in the view's query." if overflow else None,
+            f"{name}: {what}; every view is as it was", code=code, hint=hint, view=view.name if view else None
         )
+
+    def _overflowing(self, view: ViewInput, versions: Mapping[str, str | None]) -> str | None:
+        """The column and a group that overflow, as far as that can be told."""
+        search = overflow_search(view, versions)
+        if search is None:
+            return None
+        try:
+            found = self.sessions.pinned(view.definition.session).sql(search.query).collect()
+        except PySparkException:
+            return None  # it was not the sum that failed, or not the sum alone
+        return search.told(found[0].asDict()) if found else None
 
 
 def embedded_engine(folder: Path) -> Engine:

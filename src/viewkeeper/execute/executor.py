@@ -263,4 +263,5 @@ def _negative(view: str, what: str) -> RefreshError:
         f"view {view}: {what}; a delta was wrong, nothing was changed",
         code="VK-NEGATIVE-MULTIPLICITY",
         hint=f"`viewkeeper repair {view}` rebuilds it from the recorded versions; please report this.",
+        view=view,
     )

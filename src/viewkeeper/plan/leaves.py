@@ -95,10 +95,10 @@ class ViewLeaves:
         missed = self._situation.changes.get((parent.storage, self._view.vector[scan.table], parent.snapshot))
         return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
 
-    def share(self, relation: Relation, what: str) -> Staged:
+    def share(self, relation: Relation, what: str, parts: tuple[str, ...] = ()) -> Staged:
         """Stage it: the rule reads it more than once."""
         name = self._new_name("shared")
-        self._add_step(Share(name, self._view.name, what, relation))
+        self._add_step(Share(name, self._view.name, what, relation, parts))
         return _staged(name, relation.columns, small=self._few_changes)
 
     def _span(self, table: str) -> tuple[str, str | None, str | None]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
+from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, scans
 from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.delta import delta, insert_only
@@ -43,6 +45,7 @@ class PreparedChanges:
     relation: Relation
     insert_only: bool
     source: str
+    parts: tuple[str, ...]
     derived_from: str | None
     cost: int | None
 
@@ -123,14 +126,30 @@ class Maintaining:
             only = sharing.made[edge.upper].insert_only and not edge.joins & set(changed)
             changes = sharing.changes(edge, groups, leaves, insert_only=only)
             source = f"summary-delta from that of {edge.upper}"
-            return PreparedChanges(changes, only, source, edge.upper, cost)
+            return PreparedChanges(changes, only, source, _parts_of(edge, changed), edge.upper, cost)
         draft.extract_for(view, scans(groups.child))
         change = delta(groups.child, leaves)
         if change is None:
             return None
         only = insert_only(groups.child, leaves)
         changes = prepare_changes(groups, change, insert_only=only)
-        return PreparedChanges(changes, only, "summary-delta", None, self.work.incremental)
+        return PreparedChanges(
+            changes, only, "summary-delta", self._parts(changed), None, self.work.incremental
+        )
+
+    def _parts(self, changed: Sequence[str]) -> tuple[str, ...]:
+        """The steps of Section 4.1, in the paper's words; here one pass over signed rows makes them all."""
+        parts: list[str] = []
+        for table in changed:
+            change = self.draft.situation.changes.get(self.draft.span(self.view, table))
+            if change is None:
+                parts.append(f"prepare-changes: what changed in {table}")
+                continue
+            if change.inserted:
+                parts.append(f"prepare-insertions: up to {change.inserted:,} rows of {table}")
+            if change.deleted:
+                parts.append(f"prepare-deletions: up to {change.deleted:,} rows of {table}")
+        return (*parts, "prepare-changes: all of these, signed, in one pass")
 
     def _touched_by_summary_delta(
         self, groups: Groups, stored: Relation, leaves: ViewLeaves, prepared: PreparedChanges
@@ -139,7 +158,9 @@ class Maintaining:
         that are derived from this one."""
         draft, view, only = self.draft, self.view, prepared.insert_only
         name = draft.name("groups")
-        sd = leaves.share(summary_delta(groups, prepared.relation, insert_only=only), prepared.source)
+        sd = leaves.share(
+            summary_delta(groups, prepared.relation, insert_only=only), prepared.source, prepared.parts
+        )
         rows = groups_touched(self.work.changed or 0, view.rows)
         draft.sharing.made[view.name] = SharedDelta(view, sd, only, rows)
         touched = touched_by_summary_delta(groups, stored, sd, insert_only=only)
@@ -165,3 +186,14 @@ class Maintaining:
         self.draft.outcomes[self.view.name] = ParentOutcome(
             Strategy.INCREMENTAL, delta_name, None, self.work.changed or 0
         )
+
+
+def _parts_of(edge: Edge, changed: Sequence[str]) -> tuple[str, ...]:
+    """The steps of Section 5.3 along an edge of the lattice."""
+    joined = f" joined with {', '.join(sorted(edge.joins))}" if edge.joins else ""
+    parts = [f"prepare-changes: the summary-delta of {edge.upper}{joined}"]
+    parts += [
+        f"prepare-changes: what {edge.upper} held, joined with what changed in {table}"
+        for table in sorted(edge.joins & set(changed))
+    ]
+    return tuple(parts)

@@ -50,12 +50,13 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Stage a result that the steps of one view read more than once."""
+    """Stage a result that the steps of one view read more than once. ``parts``: what it goes through."""
 
     name: str
     view: str
     what: str
     relation: Relation
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
