@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from viewkeeper.errors import ViewkeeperError
     from viewkeeper.explain import Explanation, Plan
+    from viewkeeper.plan.situation import Aggregates, Options
     from viewkeeper.results import Epoch, History, Verification, ViewRefresh, ViewStatus
     from viewkeeper.warehouse import Warehouse, connect
 
 __version__ = "0.1.0"
 __all__ = [
+    "Aggregates",
     "Epoch",
     "Explanation",
     "History",
+    "Options",
     "Plan",
     "Verification",
     "ViewRefresh",
@@ -34,6 +37,8 @@ __all__ = [
 
 # Loaded when first asked for, so that `viewkeeper --help` need not wait for a SQL parser and a database.
 _HOME = {
+    "Aggregates": "plan.situation",
+    "Options": "plan.situation",
     "ViewkeeperError": "errors",
     "Explanation": "explain",
     "Plan": "explain",

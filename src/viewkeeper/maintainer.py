@@ -30,7 +30,7 @@ from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.planner import plan_epoch, unfilled
-from viewkeeper.plan.situation import Aggregates, Situation
+from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import no_data, rows_of, snapshots_of
 from viewkeeper.results import ConstraintCheck, Verification
@@ -57,7 +57,7 @@ class Maintainer:
         self.engine = engine
         self._emit = emit
         self._lease_seconds = lease_seconds
-        self.aggregates = Aggregates.LATTICE
+        self.options = USUAL
         self._runner = EpochRunner(ledger, engine, emit)
         self._recover()
 
@@ -206,7 +206,7 @@ class Maintainer:
             library,
             names,
             policy=policy,
-            aggregates=self.aggregates,
+            options=self.options,
             storages=storages,
             prefix=f"vk_{uuid.uuid4().hex[:8]}",
         )
@@ -222,7 +222,7 @@ class Maintainer:
         """What a refresh of these views would do now. Touches nothing."""
         library = self.library()
         closure = library.graph.closure(names)
-        situation = observe(self.engine, library, closure, policy=policy, aggregates=self.aggregates)
+        situation = observe(self.engine, library, closure, policy=policy, options=self.options)
         return plan_epoch(situation), situation
 
     # Refresh.

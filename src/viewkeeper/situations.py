@@ -10,7 +10,7 @@ from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import Observed
 from viewkeeper.library import KnownView, Library
-from viewkeeper.plan.situation import Aggregates, Situation, Span, ViewInput
+from viewkeeper.plan.situation import USUAL, Options, Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.quoting import parse_path, quote_path
@@ -22,7 +22,7 @@ def observe(
     names: Iterable[str],
     *,
     policy: str | None = None,
-    aggregates: Aggregates = Aggregates.LATTICE,
+    options: Options = USUAL,
     storages: Mapping[str, str] | None = None,
     prefix: str = "vk",
 ) -> Situation:
@@ -44,7 +44,7 @@ def observe(
         rows=observed.rows,
         unwritten=_unwritten(engine, views, observed),
         policy=policy,
-        aggregates=aggregates,
+        options=options,
         prefix=prefix,
     )
 

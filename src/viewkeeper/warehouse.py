@@ -41,7 +41,7 @@ from viewkeeper.library import Library
 from viewkeeper.plan.choice import POLICIES
 from viewkeeper.plan.hypothetical import as_if_all_changed
 from viewkeeper.plan.planner import plan_epoch
-from viewkeeper.plan.situation import Aggregates
+from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import pinned, snapshots_of
 from viewkeeper.results import (
@@ -79,9 +79,9 @@ class Warehouse:
         default: tuple[str, ...],
         on_event: Callable[[Event], None] | None = None,
         lease_seconds: float = LEASE_SECONDS,
-        aggregates: str = Aggregates.LATTICE.value,
+        options: Options = USUAL,
     ) -> None:
-        self.aggregates = aggregates
+        self.options = options
         self._ledger = ledger
         self._start = start
         self._default = default
@@ -285,23 +285,6 @@ class Warehouse:
     # Housekeeping.
 
     @property
-    def aggregates(self) -> str:
-        """How aggregates are worked out: ``lattice``, from each other where that reads less; or, to compare:
-        ``alone``, each from its tables; ``counting``, the touched groups from their rows."""
-        return self._aggregates.value
-
-    @aggregates.setter
-    def aggregates(self, method: str) -> None:
-        try:
-            self._aggregates = Aggregates(method)
-        except ValueError:
-            raise DefinitionError(
-                f"there is no way {method!r} to work out aggregates",
-                code="VK-AGGREGATES",
-                hint=f"The ways are {', '.join(each.value for each in Aggregates)}.",
-            ) from None
-
-    @property
     def spark(self) -> SparkSession:
         """The user's session; its current catalog and namespace are the warehouse's."""
         return self._engine.spark
@@ -327,7 +310,7 @@ class Warehouse:
                 self._maintainer_ = Maintainer(
                     self._ledger, self._start(), lambda event: self._emit(event), self._lease_seconds
                 )
-            self._maintainer_.aggregates = self._aggregates
+            self._maintainer_.options = self.options
             return self._maintainer_
 
     @property
@@ -394,14 +377,14 @@ def connect(
     create: bool = True,
     on_event: Callable[[Event], None] | None = None,
     lease_seconds: float = LEASE_SECONDS,
-    aggregates: str = Aggregates.LATTICE.value,
+    options: Options = USUAL,
 ) -> Warehouse:
     """Open a warehouse.
 
     ``connect("folder")`` is embedded: Spark in local mode, an Iceberg catalog and the ledger on SQLite, all
     in the folder. ``connect(spark=session, catalog="lake", ledger="postgresql://…")`` uses a session of
-    yours, classic or Connect, and any catalog that Spark is configured for. ``aggregates``: see
-    :attr:`Warehouse.aggregates`.
+    yours, classic or Connect, and any catalog that Spark is configured for. ``options``: other
+    ways to make plans, to be compared with the usual one; they can be set later, too.
     """
     folder = Path(path) if path is not None else None
     url = ledger or (_folder_ledger(folder, create=create) if folder is not None else None)
@@ -422,7 +405,7 @@ def connect(
             raise DefinitionError("connect needs a folder or a Spark session", code="VK-SETUP")
         return embedded_engine(folder)
 
-    return Warehouse(Ledger.open(url), start, (name, "default"), on_event, lease_seconds, aggregates)
+    return Warehouse(Ledger.open(url), start, (name, "default"), on_event, lease_seconds, options)
 
 
 def _folder_ledger(folder: Path, *, create: bool) -> str:

@@ -23,6 +23,7 @@ from viewkeeper.cli.tables import (
 from viewkeeper.define.project import Project, find_project, load_project, replace_query
 from viewkeeper.define.template import init_project
 from viewkeeper.events import Event
+from viewkeeper.plan.situation import Aggregates, Options
 from viewkeeper.results import Epoch
 from viewkeeper.warehouse import Warehouse, connect
 
@@ -211,9 +212,10 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
     """Connect to where the project's ``viewkeeper.yml`` says."""
     connection = project.settings.connection
     ledger = connection.ledger.resolve() if connection.ledger else None
+    options = Options(Aggregates(project.settings.aggregates))
     if not (connection.master or connection.remote):
         folder = project.folder / (connection.warehouse or DEFAULT_WAREHOUSE)
-        return connect(folder, ledger=ledger, on_event=on_event, aggregates=project.settings.aggregates)
+        return connect(folder, ledger=ledger, on_event=on_event, options=options)
     from viewkeeper.session import configured_session  # pyspark: only who needs it waits for it
 
     spark = configured_session(
@@ -225,5 +227,5 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
         catalog=connection.catalog,
         ledger=ledger,
         on_event=on_event,
-        aggregates=project.settings.aggregates,
+        options=options,
     )

@@ -87,12 +87,12 @@ class Retail:
             f"CAST(id AS INT), concat('item ', id), concat('category ', id % {CATEGORIES}), "
             "CAST(1 + id % 90 AS DECIMAL(8, 2))",
         )
-        self._sell(0, self.rows, f"id * {DAYS} DIV {self.rows}")
+        self.sell(0, self.rows, f"id * {DAYS} DIV {self.rows}")
 
     def pass_day(self, day: int) -> None:
         """The changes of the ``day``-th day (1, 2, …): its sales; some sales of the week before returned;
         some of their quantities corrected; and a store that moves to another city."""
-        self._sell(self.rows + (day - 1) * self.rows_per_day, self.rows_per_day, str(DAYS - 1 + day))
+        self.sell(self.rows + (day - 1) * self.rows_per_day, self.rows_per_day, str(DAYS - 1 + day))
         first, last = DAYS - 8 + day, DAYS - 2 + day
         week = f"date BETWEEN date_add({_FIRST_DAY}, {first}) AND date_add({_FIRST_DAY}, {last})"
         lot = f"pmod(hash(storeID, itemID, date, qty, price, {day}), 100)"
@@ -102,7 +102,7 @@ class Retail:
         place = f"city = {_city(str(city))}, region = {_region(str(city))}"
         self.spark.sql(f"UPDATE stores SET {place} WHERE storeID = {mover}")
 
-    def _sell(self, first: int, count: int, day: str) -> None:
+    def sell(self, first: int, count: int, day: str) -> None:
         """Insert sales; ``day`` is the number of the day as an expression over the row's ``id``."""
         columns = (
             f"CAST({_lot('id', 1)} % {STORES} AS INT), CAST({_lot('id', 2)} % {self.items} AS INT), "

@@ -23,7 +23,7 @@ class Draft:
             view.name: ParentOutcome(Strategy.UNCHANGED, None, None, 0) for view in situation.read_only
         }
         sizes = {**situation.rows, **{view.name: view.rows for view in self.inputs.values()}}
-        self.sharing = sharing_between(situation.views, sizes, situation.aggregates)
+        self.sharing = sharing_between(situation.views, sizes, situation.options.aggregates)
         self._children = _children(self.inputs.values())
         self._extracts: dict[Span, Extract] = {}
         self._computes: list[Step] = []
@@ -33,7 +33,8 @@ class Draft:
     @property
     def steps(self) -> list[Step]:
         """Extractions and computations, then installations; nothing that nobody reads."""
-        return settled(without_unused([*self._extracts.values(), *self._computes, *self._installs]))
+        steps = without_unused([*self._extracts.values(), *self._computes, *self._installs])
+        return settled(steps, stage_extracts=self.situation.options.stage_extracts)
 
     def has_children(self, view: ViewInput) -> bool:
         """Whether other views read this one."""

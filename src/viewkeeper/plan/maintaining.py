@@ -113,7 +113,7 @@ class Maintaining:
         return Maintained(draft.install(view, Installer.MERGE_GROUPS, step), derived_from, cost)
 
     def _by_summary_delta(self, groups: Groups) -> bool:
-        return can_combine(groups.kept) and self.draft.situation.aggregates is not Aggregates.COUNTING
+        return can_combine(groups.kept) and self.draft.situation.options.aggregates is not Aggregates.COUNTING
 
     def _prepared_changes(self, groups: Groups, leaves: ViewLeaves) -> PreparedChanges | None:
         """From the summary-delta of another view where that reads less, else from the tables' changes."""

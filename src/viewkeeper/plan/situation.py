@@ -39,6 +39,17 @@ class Aggregates(Enum):
     """As ALONE, but every touched group is computed from its rows, as in the counting algorithm [GMS93]."""
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How plans are made; what differs from the default is there to be compared with it."""
+
+    aggregates: Aggregates = Aggregates.LATTICE
+    stage_extracts: bool = False
+    """Keep what is extracted apart although it is read once, so that its time can be told."""
+
+
+USUAL = Options()
+
 Span = tuple[str, str | None, str | None]
 """A table and two of its versions."""
 
@@ -56,7 +67,7 @@ class Situation:
     unwritten: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources that were never written, now or when a view was computed: the types of their columns."""
     policy: str | None = None
-    aggregates: Aggregates = Aggregates.LATTICE
+    options: Options = USUAL
     prefix: str = "vk"
     read_only: tuple[ViewInput, ...] = ()
     """Views that are read as they are, and not refreshed in this epoch."""

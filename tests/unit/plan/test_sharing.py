@@ -7,7 +7,7 @@ from dataclasses import replace
 from viewkeeper.algebra.relations import Aggregate, AggregateCall
 from viewkeeper.algebra.scalars import column
 from viewkeeper.plan.planner import plan_epoch
-from viewkeeper.plan.situation import Aggregates
+from viewkeeper.plan.situation import Aggregates, Options
 from viewkeeper.plan.steps import ComputeRows, EpochPlan, Extract, Install, Share
 
 from .world import SALES, STORES, FakeChange, by_store, joined, situation, view
@@ -80,9 +80,9 @@ def test_other_ways_can_be_chosen_to_compare() -> None:
         view("by_city", by_city, (SALES, STORES), vector=AT_ONE),
     )
     seen = situation(*views, sales=FakeChange(500, 500))
-    alone = plan_epoch(replace(seen, aggregates=Aggregates.ALONE))
-    counting = plan_epoch(replace(seen, aggregates=Aggregates.COUNTING))
-    full = plan_epoch(replace(seen, aggregates=Aggregates.ALONE, policy="full"))
+    alone = plan_epoch(replace(seen, options=Options(Aggregates.ALONE)))
+    counting = plan_epoch(replace(seen, options=Options(Aggregates.COUNTING)))
+    full = plan_epoch(replace(seen, options=Options(Aggregates.ALONE), policy="full"))
     nobody = {"by_store": None, "by_city": None}
     assert derived(alone) == derived(counting) == derived(full) == nobody
     whats = [[step.what for step in plan.steps if isinstance(step, Share)] for plan in (alone, counting)]
@@ -94,6 +94,8 @@ def test_an_extract_that_is_read_once_is_not_staged() -> None:
     other = view("also_by_store", by_store, (SALES,), vector={SALES: "1"})
     change = FakeChange(500, 500)
     once = plan_epoch(situation(fine, sales=change))
-    twice = plan_epoch(replace(situation(fine, other, sales=change), aggregates=Aggregates.ALONE))
-    staged = [[step.staged for step in plan.steps if isinstance(step, Extract)] for plan in (once, twice)]
-    assert staged == [[False], [True]]
+    twice = plan_epoch(replace(situation(fine, other, sales=change), options=Options(Aggregates.ALONE)))
+    apart = plan_epoch(replace(situation(fine, sales=change), options=Options(stage_extracts=True)))
+    plans = (once, twice, apart)
+    staged = [[step.staged for step in plan.steps if isinstance(step, Extract)] for plan in plans]
+    assert staged == [[False], [True], [True]]
