@@ -2,7 +2,8 @@
 derived from it without another join.
 
 A column may be added to the keys of a view without changing its groups if the keys determine it: the key of a
-dimension determines all its columns, and a project may declare more (city → region).
+dimension determines all its columns (a key that the project declares, or Iceberg's identifier fields), and a
+project may declare more (city → region).
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _determined(star: Star, view: KnownView, settings: Settings) -> Mapping[str,
     plain = [name.casefold() for name in columns.values()]
     closure = set(known)
     while True:
-        more = {name for name in columns if name not in closure and _follows(name, closure, settings)}
+        more = {name for name in columns if name not in closure and _follows(name, closure, view, settings)}
         if not more:
             break
         closure |= more
@@ -83,11 +84,13 @@ def _determined(star: Star, view: KnownView, settings: Settings) -> Mapping[str,
     }
 
 
-def _follows(name: str, known: set[str], settings: Settings) -> bool:
+def _follows(name: str, known: set[str], view: KnownView, settings: Settings) -> bool:
     table = table_of(name)
     rules: list[tuple[tuple[str, ...], tuple[str, ...] | None]] = [
         (key, None) for of, key in settings.keys.items() if is_named(table, of)
     ]
+    own = tuple(view.sources.get(table, {}).get("key", ()))
+    rules += [(own, None)] if own else []
     rules += [(each.columns, each.determine) for each in settings.dependencies if is_named(table, each.table)]
     return any(
         all(qualified(table, by) in known for by in left)

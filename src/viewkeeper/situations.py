@@ -204,14 +204,15 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
             )
         source = engine.observer.source(table)
         version = source.current()[table]  # refuses what is no table of this kind
-        columns = source.schema(table)
-        used = _used_columns(view, table, [column.name for column in columns])
+        described = source.describe(table)
+        used = _used_columns(view, table, [column.name for column in described.columns])
         if version is not None:
             _refuse_unwritten(engine, view, table, version, used)
         facts[table] = {
-            "identity": source.identity(table),
+            "identity": described.identity,
             "schema": source.schema_version(table, version),
-            "columns": [[column.name, column.type, column.id] for column in columns],
+            "columns": [[column.name, column.type, column.id] for column in described.columns],
+            "key": list(described.key),
             "used": sorted(used),
         }
     return facts

@@ -44,11 +44,10 @@ def expected_window(ledger: Ledger, plan: EpochPlan, views: Sequence[str]) -> Wi
 
 
 def _window(plan: ViewPlan, epochs: Sequence[EpochRecord]) -> Window:
-    assert plan.installer is not None
     alike = [
         done.install_seconds + epoch.seconds.get("publish", 0.0)
         for epoch in epochs
         for done in epoch.views
-        if done.view == plan.view and done.install == plan.installer.value
+        if done.view == plan.view and done.strategy == plan.strategy.value and done.install
     ][:_EPOCHS]
     return Window(median(alike) if alike else None, len(alike))

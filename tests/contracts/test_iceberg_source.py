@@ -428,3 +428,17 @@ def test_a_thousand_changed_files(spark: SparkSession, table) -> None:
     change = check(subject, old, subject.version(), "")
     assert change is not None
     assert change.method == "600 added files, 600 removed files"
+
+
+def test_identifier_fields_are_the_key(spark: SparkSession, table) -> None:
+    subject = table()
+    assert subject.source.describe(subject.table).key == ()
+    parts = (*subject.parts[:-1], f"keyed_{subject.parts[-1]}")
+    spark.sql(f"CREATE TABLE {quote_path(parts)} (id INT NOT NULL, day DATE NOT NULL, n INT) USING iceberg")
+    spark.sql(f"ALTER TABLE {quote_path(parts)} SET IDENTIFIER FIELDS id, day")
+    keyed = IcebergSource(spark, parts)
+    (name,) = keyed.current()
+    described = keyed.describe(name)
+    assert set(described.key) == {"id", "day"}
+    assert described.identity == keyed.identity(name)
+    assert described.columns == keyed.schema(name)

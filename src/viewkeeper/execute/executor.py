@@ -19,7 +19,7 @@ from viewkeeper.algebra.summary_delta import OPERATION
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
-from viewkeeper.execute.installing import InstallContext, Installing
+from viewkeeper.execute.installing import InstallContext, Installed, Installing
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
 from viewkeeper.execute.tuning import tuning_for
@@ -48,9 +48,13 @@ class Outcome:
     """What happened to one view."""
 
     counts: Counts = field(default_factory=Counts)
-    statements: tuple[str, ...] = ()
+    installed: Installed | None = None
     compute_seconds: float = 0.0
     install_seconds: float = 0.0
+
+    @property
+    def wrote(self) -> bool:
+        return self.installed is not None and bool(self.installed.statements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,7 @@ class Executor:
     def _run_install(self, step: Install, context: InstallContext) -> Counts:
         counts = self.outcomes[step.view].counts
         installing = Installing(step, counts, context, self._sessions, self._pins[step.view], self._emit)
-        self.outcomes[step.view].statements = installing.run(
+        self.outcomes[step.view].installed = installing.run(
             lambda bag: self._find_victims(bag, counts.deleted)
         )
         return counts

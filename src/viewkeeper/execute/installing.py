@@ -27,6 +27,14 @@ class InstallContext:
 
 
 @dataclass(frozen=True, slots=True)
+class Installed:
+    """How a view was installed: the variant, and the statements that did it."""
+
+    variant: str
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Installing:
     """One view's installation."""
 
@@ -37,20 +45,29 @@ class Installing:
     pins: SessionPins
     emit: Callable[[Event], None]
 
-    def run(self, find_victims: Callable[[ComputeBag], None]) -> tuple[str, ...]:
-        """Install; the statements that did it. ``find_victims`` looks up the rows that a bag loses."""
+    def run(self, find_victims: Callable[[ComputeBag], None]) -> Installed:
+        """Install. ``find_victims`` looks up the rows that a bag loses."""
         source = self.step.source
         if isinstance(source, ComputeBag) and self.counts.deleted:
             if bags.deletes_by_hash(self.counts, self._storage_rows):
                 statements = bags.statements_by_hash(self.step, self.counts)
                 self._commit(statements)
                 if self._removed() == self.counts.deleted:
-                    return statements
+                    return Installed("apply bag by hash", statements)
                 self._take_back()
             find_victims(source)
         statements = self._statements()
         self._commit(statements)
-        return statements
+        return Installed(self._variant(), statements)
+
+    def _variant(self) -> str:
+        match self.step.source:
+            case ComputeGroups():
+                return groups.variant(self.counts, self._storage_rows).value
+            case ComputeBag():
+                return "apply bag by value" if self.counts.deleted else "insert rows"
+            case ComputeRows():
+                return self.step.installer.value
 
     @property
     def _storage_rows(self) -> int | None:

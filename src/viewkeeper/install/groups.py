@@ -9,22 +9,49 @@ hint); then what is new or changed is inserted.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from viewkeeper.algebra.summary_delta import OPERATION, ROW
 from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts, hint
 from viewkeeper.plan.steps import Install
 from viewkeeper.sql.quoting import quote
 
 
+class Variant(Enum):
+    """How touched groups get into the storage."""
+
+    INSERT = "insert new groups"
+    MERGE = "merge groups by key"
+    MATCHED = "merge groups by identity"
+    """No group is new."""
+    REPLACE = "delete and insert groups"
+
+
+def variant(counts: Counts, storage_rows: int | None) -> Variant:
+    """The variant for a change of these counts into a storage of so many rows.
+
+    >>> variant(Counts(inserted=3), 10).value, variant(Counts(updated=3), 10).value
+    ('insert new groups', 'merge groups by identity')
+    """
+    if not counts.updated + counts.deleted:
+        return Variant.INSERT
+    if storage_rows is not None and storage_rows > SMALL_STORAGE_ROWS:
+        return Variant.REPLACE
+    return Variant.MERGE if counts.inserted else Variant.MATCHED
+
+
 def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
     """What to run for this change."""
     if not counts.total:
         return ()
-    if not counts.updated + counts.deleted:
-        return (_insert(install),)
-    if storage_rows is None or storage_rows <= SMALL_STORAGE_ROWS:
-        return (_merge(install, counts),)
-    delete = _delete(install, counts)
-    return (delete, _insert(install)) if counts.inserted + counts.updated else (delete,)
+    match variant(counts, storage_rows):
+        case Variant.INSERT:
+            return (_insert(install),)
+        case Variant.MERGE | Variant.MATCHED:
+            return (_merge(install, counts),)
+        case Variant.REPLACE:
+            delete = _delete(install, counts)
+            return (delete, _insert(install)) if counts.inserted + counts.updated else (delete,)
 
 
 def _delete(install: Install, counts: Counts) -> str:

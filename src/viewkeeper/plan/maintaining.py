@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
+from viewkeeper.algebra.derived_changes import Upper, derived_changes
 from viewkeeper.algebra.lattice import Edge
+from viewkeeper.algebra.preaggregation import preaggregation
 from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, scans
 from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.delta import delta, insert_only
@@ -24,9 +27,12 @@ from viewkeeper.algebra.summary_delta import (
 )
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
-from viewkeeper.plan.sharing import SharedDelta, groups_touched
+from viewkeeper.plan.sharing import SharedDelta, groups_touched, joined_tables
 from viewkeeper.plan.situation import Aggregates, ViewInput
 from viewkeeper.plan.steps import ComputeBag, ComputeGroups, Installer, Strategy, Work
+
+_FEWER = 2
+"""Aggregating first is a pass of its own; it must leave less than half of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +137,37 @@ class Maintaining:
         change = delta(groups.child, leaves)
         if change is None:
             return None
+        first = self._preaggregated(groups, leaves, changed)
+        if first is not None:
+            return first
         only = insert_only(groups.child, leaves)
         changes = prepare_changes(groups, change, insert_only=only)
         return PreparedChanges(
             changes, only, "summary-delta", self._parts(changed), None, self.work.incremental
         )
+
+    def _preaggregated(
+        self, groups: Groups, leaves: ViewLeaves, changed: Sequence[str]
+    ) -> PreparedChanges | None:
+        """The changes of the only table that changed, aggregated before they are joined, where that makes
+        them fewer by far: a group of the view has at most as many parts as the joined tables have rows."""
+        found = preaggregation(groups, changed[0]) if len(changed) == 1 else None
+        if found is None or not self.work.changed:
+            return None
+        sizes = [self.draft.sharing.sizes.get(table) for table in found.edge.joins]
+        parts = math.prod(size for size in sizes if size is not None) * max(1, self.view.rows or 0)
+        change = delta(found.upper.child, leaves)
+        if None in sizes or _FEWER * parts > self.work.changed or change is None:
+            return None
+        only = insert_only(found.upper.child, leaves)
+        sd = summary_delta(
+            found.upper, prepare_changes(found.upper, change, insert_only=only), insert_only=only
+        )
+        tables = joined_tables(found.edge, groups, leaves)
+        changes = derived_changes(found.edge, groups, Upper(sd, only, sd), tables, insert_only=only)
+        joins = ", ".join(sorted(found.edge.joins))
+        told = (*self._parts(changed), f"pre-aggregated before the join with {joins}")
+        return PreparedChanges(changes, only, "summary-delta", told, None, self.work.incremental)
 
     def _parts(self, changed: Sequence[str]) -> tuple[str, ...]:
         """The steps of Section 4.1, in the paper's words; here one pass over signed rows makes them all."""

@@ -81,7 +81,7 @@ class Sharing:
         upper = Upper(
             shared.staged, shared.insert_only, layout.stored(shared.view.storage, shared.view.snapshot)
         )
-        tables = [_joined(scan, leaves) for scan in scans(groups.child) if scan.table in edge.joins]
+        tables = joined_tables(edge, groups, leaves)
         return derived_changes(edge, groups, upper, tables, insert_only=insert_only)
 
     def best_rows(self, view: ViewInput, groups: Groups, otherwise: int | None) -> Edge | None:
@@ -108,8 +108,13 @@ class Sharing:
 
     def rows(self, edge: Edge, groups: Groups, leaves: ViewLeaves) -> Relation:
         """The rows of the view, from those of the recomputed one above."""
-        tables = [_joined(scan, leaves) for scan in scans(groups.child) if scan.table in edge.joins]
+        tables = joined_tables(edge, groups, leaves)
         return derived_rows(edge, groups, self.recomputed[edge.upper][1], tables)
+
+
+def joined_tables(edge: Edge, groups: Groups, leaves: ViewLeaves) -> list[Joined]:
+    """The tables that an edge joins, in the states that this epoch has of them."""
+    return [_joined(scan, leaves) for scan in scans(groups.child) if scan.table in edge.joins]
 
 
 def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:

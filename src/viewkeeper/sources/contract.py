@@ -26,6 +26,16 @@ class SourceColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Description:
+    """What a table is, under its name: its columns with their ids, what tells it from a later table of the
+    same name, and the key that it declares, each as far as the source can tell."""
+
+    columns: tuple[SourceColumn, ...]
+    identity: str | None
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """What is known of a table at a version without reading its rows."""
 
@@ -94,16 +104,19 @@ class Source(Protocol):
     def columns(self, table: str) -> Sequence[SourceColumn]:
         """Names and types as they are now, perhaps without ids: cheap enough for every refresh."""
 
+    def describe(self, table: str) -> Description:
+        """What the table is now; asked when a view is defined, or when something looks wrong."""
+
     def schema(self, table: str) -> Sequence[SourceColumn]:
-        """As :meth:`columns`, with ids where the source has any; see ``sources/drift.py``."""
+        """The columns of :meth:`describe`; see ``sources/drift.py``."""
 
     def schema_version(self, table: str, version: str | None) -> str | None:
         """Something that changes whenever the schema does, cheap beside :meth:`change`; ``version`` is the
         current one. ``None``: cannot be told, compare the schemas themselves."""
 
     def identity(self, table: str) -> str | None:
-        """What tells this table from a later one of the same name; kept by the caller and handed back to
-        :meth:`change`. ``None`` where the source cannot tell."""
+        """The identity of :meth:`describe`; kept by the caller and handed back to :meth:`change`. ``None``
+        where the source cannot tell."""
 
     def statistics(self, table: str, version: str | None) -> Statistics: ...
 

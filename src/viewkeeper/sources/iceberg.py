@@ -6,7 +6,7 @@ What each question costs, in Spark jobs (the driver alone answers the ones with 
     row_count                     none for the current version
     change                        one; two when more than appends happened
     versions_after, statistics    one
-    schema, identity              two
+    describe, schema, identity    two
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.contract import Capabilities, SourceColumn, Statistics
+from viewkeeper.sources.contract import Capabilities, Description, SourceColumn, Statistics
 from viewkeeper.sources.iceberg_bounds import BoundColumn
 from viewkeeper.sources.iceberg_catalog import Standing, read_history, source_error, standing
 from viewkeeper.sources.iceberg_changes import (
@@ -96,12 +96,19 @@ class IcebergSource:
         self._check(table)
         return self._columns_of(quote_path(self._parts))
 
-    def schema(self, table: str) -> tuple[SourceColumn, ...]:
-        """Names, types and field ids as they are now. Ids are ``None`` where they cannot be read."""
+    def describe(self, table: str) -> Description:
+        """The columns with their field ids, the table's UUID, and its identifier fields as its key; without
+        ids, UUID and key where the metadata file cannot be read."""
         columns = self.columns(table)
         identity = read_identity(self._spark, self._parts)
-        ids = {} if identity is None else identity.field_ids
-        return tuple(SourceColumn(column.name, column.type, ids.get(column.name)) for column in columns)
+        if identity is None:
+            return Description(columns, None, ())
+        ids = identity.field_ids
+        known = tuple(SourceColumn(column.name, column.type, ids.get(column.name)) for column in columns)
+        return Description(known, identity.uuid, identity.key)
+
+    def schema(self, table: str) -> tuple[SourceColumn, ...]:
+        return self.describe(table).columns
 
     def schema_version(self, table: str, version: str | None) -> str | None:
         """The id of the schema that the newest snapshot was written with; ``version`` is that snapshot."""
@@ -109,10 +116,7 @@ class IcebergSource:
         return None if version is None else self._history(version).schema_id
 
     def identity(self, table: str) -> str | None:
-        """The table's UUID; ``None`` where it cannot be read."""
-        self._check(table)
-        identity = read_identity(self._spark, self._parts)
-        return None if identity is None else identity.uuid
+        return self.describe(table).identity
 
     def statistics(self, table: str, version: str | None) -> Statistics:
         self._check(table)

@@ -1,6 +1,7 @@
-"""What an Iceberg table is, under its name: the UUID it was created with, and the ids of its columns.
+"""What an Iceberg table is, under its name: the UUID it was created with, the ids of its columns, and which
+of them identify a row.
 
-Spark SQL shows neither, but the table's metadata file holds both, and `metadata_log_entries` names that
+Spark SQL shows none of it, but the table's metadata file holds both, and `metadata_log_entries` names that
 file. Two small Spark jobs; so this is asked when a view is defined, or when something looks wrong, not
 on every refresh.
 """
@@ -21,12 +22,13 @@ from viewkeeper.sql.quoting import quote, quote_path
 
 @dataclass(frozen=True, slots=True)
 class TableIdentity:
-    """The UUID, the field id of each top-level column of the current schema, and for each snapshot the
-    name that it has for each field id."""
+    """The UUID, the field id of each top-level column of the current schema, for each snapshot the name that
+    it has for each field id, and the names of the identifier fields."""
 
     uuid: str
     field_ids: Mapping[str, str] = field(hash=False)
     names_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    key: tuple[str, ...] = ()
 
 
 def read_identity(spark: SparkSession, table: tuple[str, ...]) -> TableIdentity | None:
@@ -51,6 +53,7 @@ def parse_identity(content: bytes) -> TableIdentity:
         for schema in metadata["schemas"]
     }
     current = names[metadata["current-schema-id"]]
+    schema = next(each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"])
     return TableIdentity(
         metadata["table-uuid"],
         {name: number for number, name in current.items()},
@@ -59,6 +62,7 @@ def parse_identity(content: bytes) -> TableIdentity:
             for snapshot in metadata.get("snapshots", ())
             if snapshot.get("schema-id") in names
         },
+        tuple(current[str(each)] for each in schema.get("identifier-field-ids", ()) if str(each) in current),
     )
 
 

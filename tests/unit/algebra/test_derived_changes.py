@@ -11,7 +11,8 @@ from stored_groups import installed
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT, keep_for
 from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes
-from viewkeeper.algebra.lattice import derives
+from viewkeeper.algebra.lattice import Edge, derives
+from viewkeeper.algebra.preaggregation import preaggregation
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
@@ -86,6 +87,28 @@ def stored_as(name: str, groups: Groups, leaves: MemoryLeaves) -> Staged:
     return Staged(name, tuple(Field(each, each) for each in columns))
 
 
+def joined_tables(edge: Edge, lower: Groups, leaves: MemoryLeaves) -> list[Joined]:
+    tables = []
+    for each in scans(lower.child):
+        if each.table in edge.joins:
+            change = leaves.delta(each)
+            names = {qualified(each.table, field.stored): field.name for field in each.fields}
+            tables.append(Joined(leaves.new(each), leaves.old(each), change and change.relation, names))
+    return tables
+
+
+def assert_kept(groups: Groups, prepared: Relation, leaves: MemoryLeaves, only: bool, case: str) -> None:
+    """The prepared changes, through the summary-delta and the touched groups, give the new rows."""
+    sd = leaves.share(summary_delta(groups, prepared, insert_only=only), "sd")
+    stored = stored_as("lower", groups, leaves)
+    draft = leaves.share(touched_by_summary_delta(groups, stored, sd, insert_only=only), "draft")
+    marked = any(row[-1] == "R" for row in evaluate(draft, leaves.stored))
+    final = recomputed(groups, draft, leaves) if marked else draft  # as the executor does it
+    rows_before = evaluate(old(groups.rows, leaves), leaves.stored)
+    found = installed(groups, rows_before, evaluate(final, leaves.stored))
+    assert found == evaluate(new(groups.rows, leaves), leaves.stored), case
+
+
 def test_a_view_kept_by_the_summary_delta_of_another() -> None:
     derived = with_changed_joins = 0
     for seed in range(CASES):
@@ -108,23 +131,43 @@ def test_a_view_kept_by_the_summary_delta_of_another() -> None:
             sd_upper = leaves.share(summary_delta(upper, above, insert_only=upper_only), "sd")
         stored_upper = stored_as("upper", upper, leaves)
         before = Staged("upper", stored_upper.fields[:-1])
-        tables = []
-        for each in scans(lower.child):
-            if each.table in edge.joins:
-                table_delta = leaves.delta(each)
-                names = {qualified(each.table, field.stored): field.name for field in each.fields}
-                tables.append(
-                    Joined(leaves.new(each), leaves.old(each), table_delta and table_delta.relation, names)
-                )
+        tables = joined_tables(edge, lower, leaves)
         only = upper_only and not changed
         prepared = derived_changes(edge, lower, Upper(sd_upper, upper_only, before), tables, insert_only=only)
-        sd = leaves.share(summary_delta(lower, prepared, insert_only=only), "sd")
-        stored = stored_as("lower", lower, leaves)
-        draft = leaves.share(touched_by_summary_delta(lower, stored, sd, insert_only=only), "draft")
-        marked = any(row[-1] == "R" for row in evaluate(draft, leaves.stored))
-        final = recomputed(lower, draft, leaves) if marked else draft  # as the executor does it
-        rows_before = evaluate(old(lower.rows, leaves), leaves.stored)
-        found = installed(lower, rows_before, evaluate(final, leaves.stored))
-        assert found == evaluate(new(lower.rows, leaves), leaves.stored), f"seed {seed}: {edge}"
+        assert_kept(lower, prepared, leaves, only, f"seed {seed}: {edge}")
     assert derived > CASES / 10
     assert with_changed_joins > CASES / 50
+
+
+def test_a_view_kept_by_changes_that_are_aggregated_before_they_are_joined() -> None:
+    done = 0
+    for seed in range(CASES):
+        random = Random(seed)
+        groups = random_groups(random, upper=False)
+        found = preaggregation(groups, "f")
+        leaves = random_leaves(random, TABLES)
+        change = None if found is None else delta(found.upper.child, leaves)
+        if found is None or change is None or found.edge.joins & leaves.changed:
+            continue
+        done += 1
+        only = insert_only(found.upper.child, leaves)
+        sd = summary_delta(
+            found.upper, prepare_changes(found.upper, change, insert_only=only), insert_only=only
+        )
+        tables = joined_tables(found.edge, groups, leaves)
+        prepared = derived_changes(found.edge, groups, Upper(sd, only, sd), tables, insert_only=only)
+        assert_kept(groups, prepared, leaves, only, f"seed {seed}: {found.edge}")
+    assert done > CASES / 15
+
+
+def test_what_is_aggregated_first_keeps_no_more_than_the_join_needs() -> None:
+    child = Join((scan("f"), scan("d")), (compose(column("f_a"), " = ", column("d_a")),))
+    calls = (AggregateCall("s", "sum", (column("f_m"),)),)
+    kept, _ = keep_for(calls, lambda argument: "int")
+    types = ((GROUP_COUNT, "bigint"), *((each.name, "bigint") for each in kept))
+    found = preaggregation(Groups(child, ("d_x", "f_b"), kept, types), "f")
+    assert found is not None
+    assert found.edge.joins == {"d"}
+    # f's own key b and the column a that it is joined on; not the column that is summed.
+    assert len(found.upper.keys) == 2
+    assert preaggregation(Groups(scan("f"), ("f_b",), kept, types), "f") is None

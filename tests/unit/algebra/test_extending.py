@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from retail import PINS, SCD, SIC, SID, SR, TABLES, relation
 
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
@@ -12,8 +14,10 @@ from viewkeeper.extending import extensions
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.layout import layout_of
 
+NO_KEYS: Mapping[str, str] = {}
 
-def known(name: str, query: str) -> KnownView:
+
+def known(name: str, query: str, keys: Mapping[str, str] = NO_KEYS) -> KnownView:
     found = relation(query)
     tables = [table for table in TABLES if f"lake.shop.{table}" in repr(found)]
     text = QueryText(("SELECT ", *(TableHole(f"lake.shop.{table}", None) for table in tables)))
@@ -21,7 +25,10 @@ def known(name: str, query: str) -> KnownView:
         found, [(each, "int") for each in found.columns], lambda asked: dict.fromkeys(asked.columns, "int")
     )
     sources = {
-        f"lake.shop.{table}": {"columns": [[column, "int", 1] for column in TABLES[table].split()]}
+        f"lake.shop.{table}": {
+            "columns": [[column, "int", 1] for column in TABLES[table].split()],
+            "key": [keys[table]] if table in keys else [],
+        }
         for table in tables
     }
     definition = ViewDefinition(("lake", "shop", name), query, PINS)
@@ -46,6 +53,15 @@ def test_example_5_4() -> None:
     assert (found.view, found.columns, found.lets_derive) == ("lake.shop.sCD", ("region",), ("lake.shop.sR",))
     assert found.query.endswith("GROUP BY city, date, region")
     assert extensions(library(sCD=found.query, sR=SR), SETTINGS) == []
+
+
+def test_the_keys_that_tables_declare_themselves_count_too() -> None:
+    query = "SELECT {0} AS k, COUNT(*) AS n FROM pos, stores WHERE pos.storeID = stores.storeID GROUP BY {0}"
+    by_store, by_city = query.format("stores.storeID"), query.format("city")
+    for keys, columns in ((NO_KEYS, []), ({"stores": "storeID"}, [("city",)])):
+        views = [known("fine", by_store, keys), known("coarse", by_city, keys)]
+        found = extensions(Library({view.name: view for view in views}, {}), Settings())
+        assert [each.columns for each in found] == columns
 
 
 def test_nothing_is_proposed_that_was_not_declared() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from viewkeeper.algebra.relations import Aggregate, AggregateCall
+from viewkeeper.algebra.relations import Aggregate, AggregateCall, Relation, children
 from viewkeeper.algebra.scalars import column
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.situation import Aggregates, Options
@@ -99,3 +99,18 @@ def test_an_extract_that_is_read_once_is_not_staged() -> None:
     plans = (once, twice, apart)
     staged = [[step.staged for step in plan.steps if isinstance(step, Extract)] for plan in plans]
     assert staged == [[False], [True], [True]]
+
+
+def test_many_changes_are_aggregated_before_they_are_joined() -> None:
+    few_groups = replace(view("by_city", by_city, (SALES, STORES), vector=AT_ONE), rows=2)
+    for change, first in ((FakeChange(600, 400), True), (FakeChange(60, 40), False)):
+        plan = plan_epoch(replace(situation(few_groups, sales=change), policy="incremental"))
+        (sd,) = [step for step in plan.steps if isinstance(step, Share)]
+        assert any("pre-aggregated" in part for part in sd.parts) == first
+        inner = [each for each in aggregates_in(sd.relation) if each is not sd.relation]
+        assert bool(inner) == first
+
+
+def aggregates_in(relation: Relation) -> list[Relation]:
+    below = [each for child in children(relation) for each in aggregates_in(child)]
+    return [relation, *below] if isinstance(relation, Aggregate) else below

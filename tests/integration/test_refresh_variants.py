@@ -1,0 +1,74 @@
+"""The variants of refresh (Mumick et al. 1997, Section 4.3, and our own): which is chosen, always exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from world import assert_exact, assert_tidy
+
+from viewkeeper.install import groups
+from viewkeeper.warehouse import Warehouse
+
+pytestmark = pytest.mark.spark
+
+FUNCTIONS = (
+    "count(*) AS n, count(q) AS nq, sum(q) AS s, avg(q) AS a, min(q) AS lo, max(q) AS hi, "
+    "var_pop(q) AS v, bool_or(q > 3) AS b, bit_and(q) AS ba, bit_xor(q) AS bx, "
+    "sum(q) FILTER (WHERE q > 2) AS sf, count(DISTINCT q) AS d, max_by(k, q) AS m"
+)
+
+
+@pytest.fixture
+def shop(open_warehouse: Callable[..., Warehouse], tmp_path: Path) -> Warehouse:
+    warehouse = open_warehouse(tmp_path)
+    warehouse.spark.sql("CREATE TABLE t (g INT, k INT, q INT) USING iceberg")
+    warehouse.spark.sql("INSERT INTO t VALUES (1, 1, 1), (1, 2, 5), (2, 3, NULL), (2, 4, 4), (NULL, 5, 6)")
+    self_maintained, recomputed = FUNCTIONS.split(", count(DISTINCT")
+    warehouse.sql(f"CREATE MATERIALIZED VIEW kept AS SELECT g, {self_maintained} FROM t GROUP BY g")
+    warehouse.sql(
+        f"CREATE MATERIALIZED VIEW holistic AS SELECT g, count(DISTINCT{recomputed} FROM t GROUP BY g"
+    )
+    return warehouse
+
+
+def variants(warehouse: Warehouse) -> set[str | None]:
+    epoch = warehouse.refresh(policy="incremental")
+    assert_exact(warehouse)
+    return {view.install for view in epoch.views}
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["small storage", "large storage"])
+def test_the_variant_follows_from_what_changed(
+    shop: Warehouse, monkeypatch: pytest.MonkeyPatch, *, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr(groups, "SMALL_STORAGE_ROWS", -1)
+    spark = shop.spark
+    matched, both = (
+        ("delete and insert groups",) * 2 if large else ("merge groups by identity", "merge groups by key")
+    )
+
+    spark.sql("INSERT INTO t VALUES (3, 6, 7), (3, 7, NULL), (4, 8, NULL)")
+    assert variants(shop) == {"insert new groups"}
+
+    spark.sql("INSERT INTO t VALUES (1, 9, 9), (NULL, 10, 0), (4, 11, 2)")
+    assert variants(shop) == {matched}
+
+    # Extrema go, a value becomes NULL, a group vanishes, another appears: the general case.
+    spark.sql("DELETE FROM t WHERE k IN (1, 5, 9, 6, 7)")
+    spark.sql("UPDATE t SET q = NULL WHERE k = 4")
+    spark.sql("INSERT INTO t VALUES (5, 12, 3)")
+    assert variants(shop) == {both}
+    kept = shop.history()[0].view("kept")
+    assert (kept.inserted, kept.deleted) == (1, 1)
+    assert kept.recomputed == 2, "the groups 1 and NULL lost an extremum, and have rows left"
+
+    spark.sql("DELETE FROM t WHERE g = 5 OR g = 4")
+    assert variants(shop) == {matched}
+    spark.sql("DELETE FROM t")
+    assert variants(shop) == {matched}
+    spark.sql("INSERT INTO t VALUES (NULL, 1, 1)")
+    assert variants(shop) == {"insert new groups"}
+    assert_tidy(shop)
