@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from world import assert_exact, assert_tidy
 
+from aggregate_functions import CALLS, COLUMNS, named
 from viewkeeper.install import groups
 from viewkeeper.warehouse import Warehouse
 
@@ -39,16 +40,23 @@ def variants(warehouse: Warehouse) -> set[str | None]:
     return {view.install for view in epoch.views}
 
 
-@pytest.mark.parametrize("large", [False, True], ids=["small storage", "large storage"])
+def with_storage(monkeypatch: pytest.MonkeyPatch, *, large: bool) -> tuple[str, str]:
+    """The variants for changes without and with new groups, every storage being taken for small or large."""
+    if large:
+        monkeypatch.setattr(groups, "SMALL_STORAGE_ROWS", -1)
+        return "delete and insert groups", "delete and insert groups"
+    return "merge groups by identity", "merge groups by key"
+
+
+SIZES = pytest.mark.parametrize("large", [False, True], ids=["small storage", "large storage"])
+
+
+@SIZES
 def test_the_variant_follows_from_what_changed(
     shop: Warehouse, monkeypatch: pytest.MonkeyPatch, *, large: bool
 ) -> None:
-    if large:
-        monkeypatch.setattr(groups, "SMALL_STORAGE_ROWS", -1)
+    matched, both = with_storage(monkeypatch, large=large)
     spark = shop.spark
-    matched, both = (
-        ("delete and insert groups",) * 2 if large else ("merge groups by identity", "merge groups by key")
-    )
 
     spark.sql("INSERT INTO t VALUES (3, 6, 7), (3, 7, NULL), (4, 8, NULL)")
     assert variants(shop) == {"insert new groups"}
@@ -72,3 +80,48 @@ def test_the_variant_follows_from_what_changed(
     spark.sql("INSERT INTO t VALUES (NULL, 1, 1)")
     assert variants(shop) == {"insert new groups"}
     assert_tidy(shop)
+
+
+@pytest.mark.long
+@SIZES
+def test_every_function_under_every_variant(
+    open_warehouse: Callable[..., Warehouse], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, large: bool
+) -> None:
+    matched, both = with_storage(monkeypatch, large=large)
+    shop = open_warehouse(tmp_path)
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
+    shop.spark.sql(f"CREATE TABLE r ({columns}) USING iceberg")
+
+    def insert(*rows: tuple[int | None, int]) -> None:
+        """Rows of group k; ``at`` chooses the other values, every fifth of them a NULL."""
+        values = [
+            [str(k) if k is not None else "NULL"]
+            + [
+                "NULL" if (at + place) % 5 == 4 else known[(at + place) % len(known)]
+                for place, known in others
+            ]
+            for k, at in rows
+        ]
+        shop.spark.sql("INSERT INTO r VALUES " + ", ".join(f"({', '.join(row)})" for row in values))
+
+    others = [(place, known) for place, (_, known) in enumerate(list(COLUMNS.values())[1:])]
+    insert((0, 0), (0, 1), (1, 2), (1, 3), (1, 3), (None, 4))
+    for name, calls in CALLS.items():
+        # Spark itself raises an error for CORR over a constant.
+        listed = named(calls.partition(", corr")[0])
+        shop.sql(f"CREATE MATERIALIZED VIEW {name} WITH NO DATA AS SELECT k, {listed} FROM r GROUP BY k")
+    shop.refresh()
+    assert_exact(shop)
+    insert((2, 0), (2, 5), (3, 6))
+    assert variants(shop) == {"insert new groups"}
+    insert((0, 7), (None, 8), (3, 9))
+    assert variants(shop) == {matched}
+    shop.spark.sql("DELETE FROM r WHERE i IN (-2, 7) OR k = 2 OR s = 'p'")
+    insert((5, 3), (1, 4))
+    assert variants(shop) == {both}
+    shop.spark.sql("UPDATE r SET i = NULL, j = NULL, n = NULL, x = NULL, t = NULL WHERE k IN (0, 1)")
+    assert variants(shop) == {matched}
+    shop.spark.sql("DELETE FROM r")
+    assert variants(shop) == {matched}
+    insert((None, 1), (1, 2))
+    assert variants(shop) == {"insert new groups"}

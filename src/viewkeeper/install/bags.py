@@ -55,9 +55,11 @@ def deletes_by_hash(counts: Counts, storage_rows: int | None) -> bool:
 def statements_by_hash(install: Install, counts: Counts) -> tuple[str, ...]:
     """Delete whatever has the hash of a deleted row; then insert."""
     source = _source(install)
+    # The delta is net, so each row is there once, and so is each hash, unless two rows happen to share one;
+    # then as many rows go as there are, and are perhaps counted twice, which the check of the count notices.
     hashes = (
         f"SELECT {hint(counts.deleted, '_vk_h')}* "
-        f"FROM (SELECT DISTINCT {_hash(source)} AS {HASH} FROM {source.name} WHERE {WEIGHT} < 0) AS _vk_h"
+        f"FROM (SELECT {_hash(source)} AS {HASH} FROM {source.name} WHERE {WEIGHT} < 0) AS _vk_h"
     )
     delete = (
         f"MERGE INTO {install.storage} AS _vk_t USING ({hashes}) AS _vk_s\n"
