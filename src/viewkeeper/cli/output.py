@@ -7,13 +7,15 @@ command     document (besides ``format``)
 ==========  =====================================================================================
 init        ``project``, ``files``
 plan        ``views`` [{view, strategy, reason, changed}], ``pending`` [str], ``plan`` (the steps)
-refresh     ``applied`` [str], ``epoch`` {id, published_at, seconds, source_versions, views}
+refresh     ``applied`` [str], ``epoch`` {id, published_at, seconds, source_versions, views, skipped}
+propagate   ``id``, ``source_versions``, ``views`` [{view, strategy, inserted, deleted, updated, …}]
 repair      ``epoch``, as for refresh
 explain     ``view``, ``incremental``, ``reason``, ``strategy``, ``sql``
 status      ``views`` [{view, epoch, refreshed_at, strategy, incremental, reason, stale, versions, reads}]
-verify      ``ok``, ``views`` [{view, ok, missing, extra, epoch}]
+verify      ``ok``, ``views`` [{view, ok, missing, extra, epoch}]; with ``--constraints``:
+            ``ok``, ``constraints`` [{constraint, ok, violations, example}]
 history     ``epochs`` [epoch, as for refresh], newest first
-demo        ``rows``, ``incremental_seconds``, ``full_seconds``, ``verified``
+demo        ``rows``, ``seconds`` {way: seconds}, ``verified``
 an error    ``error`` {code, message, hint, position {line, column}}
 ==========  =====================================================================================
 """
