@@ -108,7 +108,9 @@ class Sharing:
 
     def rows(self, edge: Edge, groups: Groups, leaves: ViewLeaves) -> Relation:
         """The rows of the view, from those of the recomputed one above."""
-        tables = joined_tables(edge, groups, leaves)
+        joined = [scan for scan in scans(groups.child) if scan.table in edge.joins]
+        # Only as they will be: a view that is filled for the first time knows no state before that.
+        tables = [Joined(now := leaves.new(scan), now, None, _common_names(scan)) for scan in joined]
         return derived_rows(edge, groups, self.recomputed[edge.upper][1], tables)
 
 
@@ -119,8 +121,12 @@ def joined_tables(edge: Edge, groups: Groups, leaves: ViewLeaves) -> list[Joined
 
 def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:
     change = leaves.delta(scan)
-    names = {qualified(scan.table, field.stored): field.name for field in scan.fields}
-    return Joined(leaves.new(scan), leaves.old(scan), None if change is None else change.relation, names)
+    delta = None if change is None else change.relation
+    return Joined(leaves.new(scan), leaves.old(scan), delta, _common_names(scan))
+
+
+def _common_names(scan: Scan) -> dict[str, str]:
+    return {qualified(scan.table, field.stored): field.name for field in scan.fields}
 
 
 def sharing_between(

@@ -74,6 +74,18 @@ def test_recomputed_views_are_made_from_each_other() -> None:
             assert step.source.staged == staged[step.view]
 
 
+def test_views_that_are_filled_for_the_first_time_are_made_from_each_other() -> None:
+    filled = (
+        view("by_store", by_store, (SALES,), vector={SALES: "1"}),
+        view("by_city", by_city, (SALES, STORES), vector=AT_ONE),
+    )
+    views = [
+        replace(each, vector={}, snapshot=None, needs_full="it has no rows yet", rows=0) for each in filled
+    ]
+    plan = plan_epoch(situation(*views))
+    assert derived(plan) == {"by_store": None, "by_city": "by_store"}
+
+
 def test_other_ways_can_be_chosen_to_compare() -> None:
     views = (
         view("by_store", by_store, (SALES,), vector={SALES: "1"}),
