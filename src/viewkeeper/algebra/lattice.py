@@ -107,6 +107,12 @@ def derives(
     )
 
 
+def lacking_aggregates(lower: Star, upper: Star) -> dict[str, tuple[Kept, tuple[Scalar, ...]]]:
+    """What the lower view keeps and the upper one has no source for."""
+    over = _Over(upper, lower.tables - upper.tables)
+    return {name: kept for name, kept in lower.kept.items() if over.source(*kept) is None}
+
+
 def _droppable(
     up: Star, tables: frozenset[str], foreign_keys: Sequence[ForeignKey]
 ) -> frozenset[ForeignKey] | None:

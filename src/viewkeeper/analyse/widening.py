@@ -1,4 +1,4 @@
-"""Adds columns to a grouped query, in its text: to the select list and to GROUP BY."""
+"""Adds to a grouped query, in its text: keys to the select list and to GROUP BY, aggregates to the former."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from viewkeeper.analyse.parsing import SqlText, tokenize
 _AFTER_GROUP_BY = {"HAVING", "ORDER", "ORDER BY", "LIMIT", "WINDOW", "UNION"}
 
 
-def widened(query: str, columns: Sequence[str]) -> str | None:
-    """The query grouped by these columns as well, which it shows last; ``None`` where its text is not that of
-    one plain SELECT … FROM … GROUP BY.
+def widened(query: str, columns: Sequence[str], aggregates: Sequence[str] = ()) -> str | None:
+    """The query grouped by these columns as well, which it shows last, and after them these aggregates;
+    ``None`` where its text is not that of one plain SELECT … FROM … GROUP BY.
 
     >>> widened("SELECT city, count(*) AS n FROM pos JOIN stores USING (storeID) GROUP BY city", ["region"])
     'SELECT city, count(*) AS n, region FROM pos JOIN stores USING (storeID) GROUP BY city, region'
@@ -29,9 +29,9 @@ def widened(query: str, columns: Sequence[str]) -> str | None:
         len(text.tokens),
     )
     by_all = text.word(group + 1) == "ALL" or text.word(group + 2) == "ALL"
-    added = "".join(f", {column}" for column in columns)
+    keys, calls = ("".join(f", {each}" for each in more) for more in (columns, aggregates))
     shown, grouped = text.tokens[source - 1].end + 1, text.tokens[end - 1].end + 1
-    return query[:shown] + added + query[shown:grouped] + ("" if by_all else added) + query[grouped:]
+    return query[:shown] + keys + calls + query[shown:grouped] + ("" if by_all else keys) + query[grouped:]
 
 
 def _top_level(text: SqlText) -> dict[int, str]:

@@ -64,6 +64,23 @@ def test_the_keys_that_tables_declare_themselves_count_too() -> None:
         assert [each.columns for each in found] == columns
 
 
+def test_aggregates_that_a_finer_view_lacks() -> None:
+    revenue = "SELECT city, SUM(price) AS revenue, AVG(qty) AS usual, COUNT(*) AS n "
+    revenue += "FROM pos, stores WHERE pos.storeID = stores.storeID GROUP BY city"
+    (found,) = extensions(library(SID=SID, by_city=revenue), Settings())
+    assert (found.view, found.columns, found.lets_derive) == ("lake.shop.SID", (), ("lake.shop.by_city",))
+    added = ("sum(price) AS sum_price", "avg(qty) AS avg_qty")
+    assert found.aggregates == added
+    assert found.query.splitlines()[0].endswith(f"AS TotalQuantity, {', '.join(added)}")
+    assert extensions(library(SID=found.query, by_city=revenue), Settings()) == []
+
+
+def test_views_of_equal_groups_are_left_alone() -> None:
+    by_item = "SELECT itemID, {0} AS a FROM pos GROUP BY itemID"
+    views = library(one=by_item.format("SUM(qty)"), other=by_item.format("SUM(price)"))
+    assert extensions(views, Settings()) == []
+
+
 def test_nothing_is_proposed_that_was_not_declared() -> None:
     assert extensions(library(sCD=SCD, sR=SR), Settings()) == []
 
