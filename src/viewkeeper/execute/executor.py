@@ -199,7 +199,8 @@ class Executor:
         marked = int(counted["recompute"])
         if marked:
             assert step.recomputed is not None
-            self._staging.stage(session, step.name, session.sql(print_relation(step.recomputed)))
+            fresh = self._staging.stage(session, step.name, session.sql(print_relation(step.recomputed)))
+            fresh.count()  # now, and not in the window, when it is first read
         elif step.draft is not None:
             self._staging.rename(step.draft, step.name)
         return Counts(counted["inserted"], counted["deleted"], counted["updated"] + marked, marked)
