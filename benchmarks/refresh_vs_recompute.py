@@ -97,12 +97,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--patterns", nargs="+", default=list(tpch.PATTERNS), choices=tpch.PATTERNS)
     parser.add_argument("--views", nargs="+", default=list(VIEWS), choices=list(VIEWS))
-    parser.add_argument("--data", type=Path, default=Path(".cache/benchmarks"))
-    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results")
-    arguments = parser.parse_args()
-    arguments.data = arguments.data.absolute()
-    arguments.data.mkdir(parents=True, exist_ok=True)
-    return arguments
+    return report.arguments(parser)
 
 
 if __name__ == "__main__":

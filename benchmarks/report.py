@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 from collections.abc import Sequence
@@ -39,3 +40,13 @@ def conditions() -> str:
         f"Python {platform.python_version()}, pyspark {version('pyspark')}, iceberg-spark-runtime 1.12.0, "
         f"viewkeeper {version('viewkeeper')}."
     )
+
+
+def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The command line, with where data is made and whether results are kept, as all benchmarks have them."""
+    parser.add_argument("--data", type=Path, default=Path(".cache/benchmarks"))
+    parser.add_argument("--save", action="store_true", help="write what was found to benchmarks/results")
+    given = parser.parse_args()
+    given.data = given.data.absolute()
+    given.data.mkdir(parents=True, exist_ok=True)
+    return given

@@ -225,12 +225,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=list(LARGE))
     parser.add_argument("--counting", action="store_true", help="with --large: the counting algorithm, too")
-    parser.add_argument("--data", type=Path, default=Path(".cache/benchmarks"))
-    parser.add_argument("--save", action="store_true", help="write tables and plots to benchmarks/results")
-    arguments = parser.parse_args()
-    arguments.data = arguments.data.absolute()
-    arguments.data.mkdir(parents=True, exist_ok=True)
-    return arguments
+    return report.arguments(parser)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewkeeper.define.settings import ForeignKey, Settings
+from viewkeeper.define.settings import Settings
 from viewkeeper.sql.quoting import ident, parse_path, quote_path
 
 
@@ -25,10 +25,10 @@ def declared_constraints(settings: Settings) -> list[Constraint]:
     """All that a project declares; the key that a foreign key refers to is one of its declarations, too."""
     keys = dict.fromkeys(settings.keys.items())
     for fk in settings.foreign_keys:
-        keys.setdefault((fk.references, _referenced(settings, fk)))
+        keys.setdefault((fk.references, settings.referenced(fk)))
     found = [_key(table, columns) for table, columns in keys]
     found += [
-        _foreign_key(fk.table, fk.columns, fk.references, _referenced(settings, fk))
+        _foreign_key(fk.table, fk.columns, fk.references, settings.referenced(fk))
         for fk in settings.foreign_keys
     ]
     return found + [_dependency(each.table, each.columns, each.determine) for each in settings.dependencies]
@@ -40,10 +40,6 @@ def checks(constraints: Sequence[Constraint]) -> str:
         f"SELECT {at} AS at, count(*) AS violations, min(example) AS example FROM ({each.violations})"
         for at, each in enumerate(constraints)
     )
-
-
-def _referenced(settings: Settings, fk: ForeignKey) -> tuple[str, ...]:
-    return fk.referenced_columns or settings.keys.get(fk.references, fk.columns)
 
 
 def _key(table: str, columns: Sequence[str]) -> Constraint:

@@ -185,7 +185,7 @@ class EpochRunner:
             executor.install(work.plan.steps, self._install_context(epoch, branch, work))
         work.seconds["extract"] = executor.extract_seconds
         with self._phase(Phase.PUBLISH, work.seconds):
-            written = [step.storage for step in installs if executor.outcomes[step.view].wrote]
+            written = [step.storage for step in installs if executor.outcomes[step.view].variant]
             heads = self._engine.heads(written, epoch)
             self._require_all(written, heads)
             self._require_own_base(lease, installs, heads)
@@ -344,7 +344,7 @@ def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> View
     if outcome is None:
         return ViewRefreshRecord(plan.view, plan.strategy.value, None, plan.reason, estimates=estimates)
     counts = outcome.counts
-    installed = outcome.installed.variant if outcome.installed and outcome.wrote else None
+    installed = outcome.variant
     if plan.strategy is Strategy.FULL:
         rows = head.added if head is not None else 0
         return ViewRefreshRecord(

@@ -111,13 +111,18 @@ def _calls(view: KnownView) -> list[tuple[str, Scalar]]:
     return [(call.function, found[call.name][1][0]) for call in plain if call.name in found]
 
 
-def _plain_names(star: Star, view: KnownView) -> dict[str, str]:
-    """How the view's query can name the columns of its tables: those that no other of its tables has."""
-    columns = {
+def _columns(star: Star, view: KnownView) -> dict[str, str]:
+    """The columns of the view's tables, by their common name."""
+    return {
         qualified(table, str(name)): str(name)
         for table in star.tables
         for name, *_ in view.sources.get(table, {}).get("columns", ())
     }
+
+
+def _plain_names(star: Star, view: KnownView) -> dict[str, str]:
+    """How the view's query can name the columns of its tables: those that no other of its tables has."""
+    columns = _columns(star, view)
     plain = [name.casefold() for name in columns.values()]
     return {name: here for name, here in columns.items() if plain.count(here.casefold()) == 1}
 
@@ -125,11 +130,7 @@ def _plain_names(star: Star, view: KnownView) -> dict[str, str]:
 def _determined(star: Star, view: KnownView, settings: Settings) -> Mapping[str, str]:
     """The columns that the view's keys determine, by their common name: how the query can name them."""
     known = {name for key in star.keys.values() if key.is_column for name in key.columns}
-    columns = [
-        qualified(table, str(name))
-        for table in star.tables
-        for name, *_ in view.sources.get(table, {}).get("columns", ())
-    ]
+    columns = _columns(star, view)
     closure = set(known)
     while True:
         more = {name for name in columns if name not in closure and _follows(name, closure, view, settings)}

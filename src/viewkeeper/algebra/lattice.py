@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.aggregates import Combine, Kept
 from viewkeeper.algebra.scalars import Scalar, column
-from viewkeeper.algebra.stars import Star, equalities, table_of
+from viewkeeper.algebra.stars import Star, equalities, table_of, tables_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +140,11 @@ def _joining(star: Star, fk: ForeignKey) -> list[Scalar]:
 
 
 def _is_joined(table: str, conditions: Iterable[Scalar]) -> bool:
-    return any(
-        table in tables and len(tables) > 1
-        for tables in ({table_of(name) for name in condition.columns} for condition in conditions)
-    )
+    return any(table in tables and len(tables) > 1 for tables in map(tables_of, conditions))
 
 
 def _reads_any(scalar: Scalar, tables: Iterable[str]) -> bool:
-    return any(table_of(name) in tables for name in scalar.columns)
+    return not tables_of(scalar).isdisjoint(tables)
 
 
 @dataclass(frozen=True, slots=True)

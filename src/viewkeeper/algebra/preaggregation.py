@@ -10,14 +10,12 @@ stores, to the view in question; so its summary-delta is derived as along any ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from viewkeeper.algebra.aggregates import Kept
 from viewkeeper.algebra.lattice import Edge, derives
 from viewkeeper.algebra.relations import Filter, Project, Relation, Scan, scans
 from viewkeeper.algebra.scalars import Named, Scalar, column, keep
-from viewkeeper.algebra.stars import Star, qualified, star_of, table_of
+from viewkeeper.algebra.stars import Star, qualified, star_of, table_of, tables_of
 from viewkeeper.algebra.summary_delta import Groups
 
 
@@ -44,12 +42,12 @@ def preaggregation(groups: Groups, fact: str) -> Preaggregation | None:
 def _upper(groups: Groups, star: Star, scan: Scan) -> Groups:
     fact = scan.table
     here = {qualified(fact, field.stored): column(field.name) for field in scan.fields}
-    own = [condition for condition in star.conditions if _tables(condition) == {fact}]
+    own = [condition for condition in star.conditions if tables_of(condition) == {fact}]
     across = star.conditions - set(own)
     kept = [
         replace(each, call=replace(each.call, arguments=tuple(a.substitute(here) for a in arguments)))
         for each, arguments in star.kept.values()
-        if arguments and all(_tables(argument) <= {fact} for argument in arguments)
+        if arguments and all(tables_of(argument) <= {fact} for argument in arguments)
     ]
     needed = [*star.keys.values(), *across, *_mixed(star, fact)]
     keys = {f"_vk_k{at}": key for at, key in enumerate(_parts(needed, star, fact))}
@@ -59,9 +57,7 @@ def _upper(groups: Groups, star: Star, scan: Scan) -> Groups:
     arguments = sorted({name for each in kept for name in each.call.columns})
     items = (*(Named(name, key.substitute(here)) for name, key in keys.items()), *keep(arguments))
     types = tuple((name, kind) for name, kind in groups.types if name in {each.name for each in kept})
-    return Groups(
-        Project(child, items), tuple(keys), tuple(_without_counter(each, kept) for each in kept), types
-    )
+    return Groups(Project(child, items), tuple(keys), tuple(kept), types)
 
 
 def _mixed(star: Star, fact: str) -> list[Scalar]:
@@ -70,7 +66,7 @@ def _mixed(star: Star, fact: str) -> list[Scalar]:
         argument
         for _, arguments in star.kept.values()
         for argument in arguments
-        if not _tables(argument) <= {fact}
+        if not tables_of(argument) <= {fact}
     ]
 
 
@@ -79,17 +75,8 @@ def _parts(needed: list[Scalar], star: Star, fact: str) -> list[Scalar]:
     whole = set(star.keys.values())
     parts: dict[Scalar, None] = {}
     for scalar in needed:
-        if _tables(scalar) == {fact} and scalar in whole:
+        if tables_of(scalar) == {fact} and scalar in whole:
             parts[scalar] = None
         else:
             parts.update((column(name), None) for name in sorted(scalar.columns) if table_of(name) == fact)
     return list(parts)
-
-
-def _tables(scalar: Scalar) -> set[str]:
-    return {table_of(name) for name in scalar.columns}
-
-
-def _without_counter(kept: Kept, others: list[Kept]) -> Kept:
-    known: Mapping[str, Kept] = {each.name: each for each in others}
-    return kept if kept.counter in known else replace(kept, counter=None)

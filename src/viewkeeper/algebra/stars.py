@@ -42,6 +42,11 @@ def table_of(column: str) -> str:
     return column.rpartition("\0")[0]
 
 
+def tables_of(scalar: Scalar) -> set[str]:
+    """The tables of its columns, which are named by them."""
+    return {table_of(name) for name in scalar.columns}
+
+
 def qualified(table: str, column: str) -> str:
     """A column under the one name that all views share; ``\\0`` is in no identifier."""
     return f"{table}\0{column.casefold()}"

@@ -19,12 +19,12 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from viewkeeper.analyse.clauses import Clauses, clauses_of
 from viewkeeper.analyse.grouping_sets import has_sets, spelt_out
 from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, span, tokenize
 from viewkeeper.analyse.refusals import closing
 from viewkeeper.errors import DefinitionError
 
-_AFTER_GROUPS = frozenset({"HAVING", "ORDER BY", "SORT BY", "LIMIT", "OFFSET", "WINDOW", "QUALIFY"})
 _NUMBERING = frozenset({"GROUPING", "GROUPING_ID", "GROUPING__ID"})
 
 
@@ -52,9 +52,10 @@ def nodes_of(query: str) -> list[CubeNode]:
     except NotParsed as error:
         raise _error(f"the query of a cube cannot be read: {error}") from error
     group = tree.args.get("group") if isinstance(tree, exp.Select) else None
-    if group is None or not has_sets(group):
+    clauses = clauses_of(text)
+    if group is None or clauses is None or not has_sets(group):
         raise _error("the query of a cube groups by CUBE, ROLLUP or GROUPING SETS")
-    reading = _Reading(text, group)
+    reading = _Reading(text, group, clauses)
     nodes: dict[tuple[int, ...], CubeNode] = {}
     for places, node in reading.nodes():
         nodes.setdefault(places, node)
@@ -63,17 +64,20 @@ def nodes_of(query: str) -> list[CubeNode]:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An item of the SELECT list: its text, and the expression and the name in it, to compare with keys."""
+    """An item of the SELECT list: its text, the expression and the name in it, and the expression in the form
+    in which it is compared with keys."""
 
     text: str
     expression: str
     name: str | None
+    folded: str
 
 
 @dataclass(frozen=True)
 class _Reading:
     text: SqlText
     group: exp.Group
+    clauses: Clauses
 
     def nodes(self) -> Iterator[tuple[tuple[int, ...], CubeNode]]:
         """Each set of keys, and their places in the SELECT list."""
@@ -91,10 +95,10 @@ class _Reading:
             )
 
     def _query(self, items: Sequence[str], by: str) -> str:
-        select, from_, group, rest = self.clauses
-        parts = [self.text.raw(0, select + 1), ", ".join(items), self.text.raw(from_, group)]
+        at, end = self.clauses, len(self.text.tokens)
+        parts = [self.text.raw(0, at.select + 1), ", ".join(items), self.text.raw(at.source, at.group)]
         parts += [f"GROUP BY {by}"] if by else []
-        parts += [self.text.raw(rest, len(self.text.tokens))] if rest < len(self.text.tokens) else []
+        parts += [self.text.raw(at.end, end)] if at.end < end else []
         return "\n".join(parts)
 
     def _keys(self, nodes: Sequence[exp.Expr]) -> dict[int, str]:
@@ -117,7 +121,7 @@ class _Reading:
         same = _folded(self.text, *where) if where else ""
         names = [item.name.casefold() if item.name else None for item in self.items]
         for at, item in enumerate(self.items):
-            if _folded_text(item.expression) == same:
+            if item.folded == same:
                 return at
         # Spark groups by a column first and by an alias second.
         return names.index(same) if same in names else None
@@ -129,46 +133,29 @@ class _Reading:
         return item.name
 
     @cached_property
-    def clauses(self) -> tuple[int, int, int, int]:
-        """The tokens SELECT, FROM, GROUP BY, and the first behind the groups."""
-        found: dict[str, int] = {}
-        end = len(self.text.tokens)
-        at = 0
-        while at < len(self.text.tokens):
-            word = self.text.word(at)
-            if word == "(":
-                at = closing(self.text, at)
-            elif word in ("SELECT", "FROM", "GROUP BY"):
-                found[word] = at
-            elif word in _AFTER_GROUPS and "GROUP BY" in found:
-                end = at
-                break
-            at += 1
-        return found["SELECT"], found["FROM"], found["GROUP BY"], end
-
-    @cached_property
     def items(self) -> tuple[_Item, ...]:
-        select, from_, _, _ = self.clauses
-        if any(self.text.word(at) in _NUMBERING for at in range(select, from_)):
+        first, end = self.clauses.select + 1, self.clauses.source
+        if any(self.text.word(at) in _NUMBERING for at in range(first, end)):
             raise _error(
                 "GROUPING tells the sets of one view apart; the nodes of a cube are views of their own"
             )
-        items, start, at = [], select + 1, select + 1
-        while at <= from_:
+        items, start, at = [], first, first
+        while at <= end:
             if self.text.word(at) == "(":
                 at = closing(self.text, at)
-            elif at == from_ or self.text.word(at) == ",":
+            elif at == end or self.text.word(at) == ",":
                 items.append(self._item(start, at))
                 start = at + 1
             at += 1
         return tuple(items)
 
     def _item(self, first: int, end: int) -> _Item:
-        if end - first > 2 and self.text.word(end - 2) == "AS":
-            return _Item(self.text.raw(first, end), self.text.raw(first, end - 2), self._token(end - 1))
+        aliased = end - first > 2 and self.text.word(end - 2) == "AS"
         plain = all(self.text.is_name(at) == ((at - first) % 2 == 0) for at in range(first, end))
-        name = self._token(end - 1) if plain and (end - first) % 2 else None
-        return _Item(self.text.raw(first, end), self.text.raw(first, end), name)
+        named = aliased or (plain and (end - first) % 2 == 1)
+        expression, name = end - 2 if aliased else end, self._token(end - 1) if named else None
+        folded = _folded(self.text, first, expression)
+        return _Item(self.text.raw(first, end), self.text.raw(first, expression), name, folded)
 
     def _token(self, at: int) -> str:
         return self.text.tokens[at].text
@@ -176,11 +163,6 @@ class _Reading:
 
 def _folded(text: SqlText, first: int, end: int) -> str:
     return " ".join(token.text.casefold() for token in text.tokens[first:end])
-
-
-def _folded_text(sql: str) -> str:
-    text = tokenize(sql)
-    return _folded(text, 0, len(text.tokens))
 
 
 def _error(message: str) -> DefinitionError:

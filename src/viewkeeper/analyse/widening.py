@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewkeeper.analyse.parsing import SqlText, tokenize
-
-_AFTER_GROUP_BY = {"HAVING", "ORDER", "ORDER BY", "LIMIT", "WINDOW", "UNION"}
+from viewkeeper.analyse.clauses import clauses_of, top_level
+from viewkeeper.analyse.parsing import tokenize
 
 
 def widened(query: str, columns: Sequence[str], aggregates: Sequence[str] = ()) -> str | None:
@@ -17,30 +16,10 @@ def widened(query: str, columns: Sequence[str], aggregates: Sequence[str] = ()) 
     'SELECT city, count(*) AS n, region FROM pos JOIN stores USING (storeID) GROUP BY city, region'
     """
     text = tokenize(query)
-    words = _top_level(text)
-    if "WITH" in words.values() or list(words.values()).count("SELECT") != 1:
+    clauses = clauses_of(text)
+    if clauses is None or "WITH" in top_level(text).values():
         return None
-    source = next((index for index, word in words.items() if word == "FROM"), None)
-    group = next((index for index, word in words.items() if word in ("GROUP BY", "GROUP")), None)
-    if source is None or group is None:
-        return None
-    end = next(
-        (index for index, word in words.items() if index > group and word in _AFTER_GROUP_BY),
-        len(text.tokens),
-    )
-    by_all = text.word(group + 1) == "ALL" or text.word(group + 2) == "ALL"
+    by_all = "ALL" in (text.word(clauses.group + 1), text.word(clauses.group + 2))
     keys, calls = ("".join(f", {each}" for each in more) for more in (columns, aggregates))
-    shown, grouped = text.tokens[source - 1].end + 1, text.tokens[end - 1].end + 1
+    shown, grouped = text.tokens[clauses.source - 1].end + 1, text.tokens[clauses.end - 1].end + 1
     return query[:shown] + keys + calls + query[shown:grouped] + ("" if by_all else keys) + query[grouped:]
-
-
-def _top_level(text: SqlText) -> dict[int, str]:
-    """The words outside all parentheses, by the index of their token."""
-    depth, found = 0, dict[int, str]()
-    for index in range(len(text.tokens)):
-        word = text.word(index)
-        depth -= word == ")"
-        if depth == 0 and word:
-            found[index] = word
-        depth += word == "("
-    return found

@@ -142,6 +142,10 @@ class Settings(_Refreshing):
     views: dict[str, ViewSettings] = Field(default_factory=dict)
     cubes: dict[str, CubeSettings] = Field(default_factory=dict)
 
+    def referenced(self, fk: ForeignKey) -> Columns:
+        """The columns that a foreign key refers to: those it names, or the declared key, or its own names."""
+        return fk.referenced_columns or self.keys.get(fk.references, fk.columns)
+
     def policy_of(self, view: str) -> Policy | None:
         """The policy of a view: its own, else the project's."""
         own = self.views.get(view)

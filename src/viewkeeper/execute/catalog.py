@@ -12,7 +12,7 @@ from viewkeeper.algebra.relations import Relation
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.tuning import METADATA
-from viewkeeper.sources.iceberg_catalog import Standing, told_by_description
+from viewkeeper.sources.iceberg_catalog import Standing, description, told_by_description
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import quote_path
 
@@ -56,11 +56,10 @@ class Catalog:
     def facts(self, parts: tuple[str, ...]) -> TableFacts | None:
         """What is known of a table; ``None`` when it does not exist."""
         try:
-            described = self.session.sql(f"DESCRIBE TABLE EXTENDED {quote_path(parts)}").collect()
+            details = description(self.session, parts)
         except PySparkException:
             return None
-        details = {row["col_name"]: row["data_type"] or "" for row in described}
-        told = told_by_description(described) or Standing(None, None)
+        told = told_by_description(details) or Standing(None, None)
         return TableFacts(
             provider=details.get("Provider", ""),
             is_view="View Text" in details

@@ -25,6 +25,7 @@ from viewkeeper.plan.overflows import overflow_search
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Strategy
 from viewkeeper.session import CATALOG, embedded_session, require_views, session_pins
+from viewkeeper.sources.iceberg_catalog import keeps_tables
 from viewkeeper.sql.quoting import quote_path
 
 
@@ -46,7 +47,7 @@ class Engine:
         self.pins = session_pins(spark)
         self.catalog = Catalog(self.sessions, self.pins)
         self.observer = Observer(self.catalog.session, self.catalog)
-        self._caches = spark.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false"
+        self._caches = keeps_tables(spark, catalog)
         self._seen: dict[str, str] = {}
 
     def current_pins(self) -> SessionPins:

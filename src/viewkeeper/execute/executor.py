@@ -53,8 +53,9 @@ class Outcome:
     install_seconds: float = 0.0
 
     @property
-    def wrote(self) -> bool:
-        return self.installed is not None and bool(self.installed.statements)
+    def variant(self) -> str | None:
+        """How it was installed; ``None`` when there was nothing to install."""
+        return self.installed.variant if self.installed and self.installed.statements else None
 
 
 @dataclass(frozen=True, slots=True)

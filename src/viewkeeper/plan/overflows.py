@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from viewkeeper.algebra.aggregates import Kept
 from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter
 from viewkeeper.algebra.rules.leaves import new
-from viewkeeper.algebra.scalars import Scalar, column, compose
+from viewkeeper.algebra.scalars import column, compose
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.situation import Situation, ViewInput
 from viewkeeper.sql.printer import print_relation
@@ -58,18 +59,11 @@ def overflow_search(view: ViewInput, versions: Mapping[str, str | None]) -> Over
     ]
     totals = Aggregate(new(groups.child, leaves), groups.keys, tuple(calls))
     too_large = [compose("abs(", column(name), f") >= {limit!r}") for name, _, limit in sums]
-    query = print_relation(Filter(totals, _any(too_large)))
+    query = print_relation(Filter(totals, reduce(lambda one, other: compose(one, " OR ", other), too_large)))
     keys = {key: shown.get(key, key) for key in groups.keys}
     return OverflowSearch(
         f"SELECT * FROM (\n{query}\n) LIMIT 1", keys, {name: limit for name, _, limit in sums}
     )
-
-
-def _any(conditions: list[Scalar]) -> Scalar:
-    first, *others = conditions
-    for condition in others:
-        first = compose(first, " OR ", condition)
-    return first
 
 
 def _limit(kind: str) -> float | None:

@@ -71,8 +71,7 @@ class Sharing:
         read = [upper.rows, *(self.sizes.get(table) for table in edge.joins)]
         if _joins_changed(edge, changed):
             read.append(upper.view.rows)
-        known = [rows for rows in read if rows is not None]
-        return sum(known) if len(known) == len(read) else None
+        return _total(read)
 
     def changes(self, edge: Edge, groups: Groups, leaves: ViewLeaves, *, insert_only: bool) -> Relation:
         """prepare-changes of the view, from the summary-delta above."""
@@ -103,8 +102,7 @@ class Sharing:
         if not above and otherwise is not None:
             above = otherwise // 2  # not filled yet; an aggregate has fewer rows than what it aggregates
         read = [above, *(self.sizes.get(table) for table in edge.joins)]
-        known = [rows for rows in read if rows is not None]
-        return sum(known) if len(known) == len(read) else None
+        return _total(read)
 
     def rows(self, edge: Edge, groups: Groups, leaves: ViewLeaves) -> Relation:
         """The rows of the view, from those of the recomputed one above."""
@@ -112,6 +110,12 @@ class Sharing:
         # Only as they will be: a view that is filled for the first time knows no state before that.
         tables = [Joined(now := leaves.new(scan), now, None, _common_names(scan)) for scan in joined]
         return derived_rows(edge, groups, self.recomputed[edge.upper][1], tables)
+
+
+def _total(sizes: Sequence[int | None]) -> int | None:
+    """Their sum, if all are known."""
+    known = [rows for rows in sizes if rows is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def joined_tables(edge: Edge, groups: Groups, leaves: ViewLeaves) -> list[Joined]:

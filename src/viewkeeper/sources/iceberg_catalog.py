@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.iceberg_history import History, Snapshot
@@ -27,25 +26,38 @@ class Standing:
     rows: int | None
 
 
+def keeps_tables(spark: SparkSession, catalog: str) -> bool:
+    """Whether a session's catalog may keep tables for a while, so that it does not see others' commits."""
+    return spark.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false"
+
+
 def standing(spark: SparkSession, table: tuple[str, ...]) -> Standing:
     """Where the table stands now; no Spark job."""
-    if spark.conf.get(f"spark.sql.catalog.{table[0]}.cache-enabled", None) != "false":
-        # catalogs keep tables for a while: without this, a commit of another session is not seen
-        with suppress(Exception):  # a view makes Spark fail in ways of its own; the next question tells
+    failure: Exception | None = None
+    if keeps_tables(spark, table[0]):
+        try:
             spark.sql(f"REFRESH TABLE {quote_path(table)}")
+        except Exception as error:  # a view makes Spark fail in ways of its own; the next question tells
+            failure = error
     try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quote_path(table)}").collect()
+        told = told_by_description(description(spark, table))
     except PySparkException as error:
         raise source_error(error, show_path(table)) from error
-    told = told_by_description(rows)
     if told is None:
         raise _not_iceberg(show_path(table))
+    if failure is not None:
+        raise SourceError(f"table {show_path(table)} cannot be refreshed: {failure}") from failure
     return told
 
 
-def told_by_description(described: Sequence[Row]) -> Standing | None:
-    """Where a table stands, out of what ``DESCRIBE TABLE EXTENDED`` says; ``None`` if it is not Iceberg's."""
-    details = {row["col_name"]: row["data_type"] or "" for row in described}
+def description(spark: SparkSession, table: tuple[str, ...]) -> dict[str, str]:
+    """What ``DESCRIBE TABLE EXTENDED`` says of a table, line by line."""
+    described = spark.sql(f"DESCRIBE TABLE EXTENDED {quote_path(table)}").collect()
+    return {row["col_name"]: row["data_type"] or "" for row in described}
+
+
+def told_by_description(details: Mapping[str, str]) -> Standing | None:
+    """Where a table stands, out of its description; ``None`` if it is not Iceberg's."""
     snapshot = _SNAPSHOT.search(details.get("Table Properties", ""))
     if snapshot is None:
         return None
