@@ -182,7 +182,8 @@ def _step_sql(step: Step) -> tuple[str, ...]:
         case Extract():
             return (step.sql,)
         case ComputeGroups() if step.recomputed is not None:
-            again = "-- only if a group is marked R, because its extremum was deleted\n"
+            source = step.recomputed_from or "its rows"
+            again = f"-- only if a group is marked R, because its extremum was deleted: from {source}\n"
             return (print_relation(step.relation), again + print_relation(step.recomputed))
         case Share() | ComputeGroups() | ComputeVisible():
             return (print_relation(step.relation),)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from viewkeeper.algebra.aggregates import GROUP_COUNT, Combine, Kept
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.relations import Filter, Join, Project, Relation, UnionAll
+from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, words
 from viewkeeper.algebra.summary_delta import (
     Groups,
@@ -68,10 +69,14 @@ def derived_changes(
     return terms.changed_tables()
 
 
-def derived_rows(edge: Edge, groups: Groups, above: Relation, tables: Sequence[Joined]) -> Relation:
-    """The lower view from the rows of the upper one: v₂ = γ_{keys₂}(σ(v₁ ⋈ D))."""
-    all_new = _Terms(edge, groups, Upper(above, True, above), tables, insert_only=True)
-    return as_stored(groups, summary_delta(groups, all_new.unchanged_tables(), insert_only=True))
+def derived_rows(
+    edge: Edge, groups: Groups, above: Relation, tables: Sequence[Joined], keys: Relation | None = None
+) -> Relation:
+    """v₂ = γ_{keys₂}(σ(v₁ ⋈ D)): the lower view, or its groups of these keys, from the upper rows."""
+    all_new = _Terms(edge, groups, Upper(above, True, above), tables, insert_only=True).unchanged_tables()
+    if keys is not None:
+        all_new = restrict(all_new, keys)
+    return as_stored(groups, summary_delta(groups, all_new, insert_only=True))
 
 
 @dataclass(frozen=True, slots=True)

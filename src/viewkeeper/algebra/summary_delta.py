@@ -28,6 +28,7 @@ from viewkeeper.algebra.relations import (
     Filter,
     Project,
     Relation,
+    SemiJoin,
     UnionAll,
 )
 from viewkeeper.algebra.rules.affected_keys import restrict
@@ -221,29 +222,46 @@ def _lost(kept: Kept) -> Scalar:
     return compose(some_left, " AND ", gone_extremum)
 
 
-def recomputed(groups: Groups, draft: Relation, leaves: Leaves) -> Relation:
-    """T when some groups of the draft are marked R: these from their new rows, the others as they are."""
-    marked = Filter(draft, compose(column(OPERATION), " = 'R'"))
+def marked_keys(groups: Groups, draft: Relation) -> Relation | None:
+    """The keys of the groups that are marked R; ``None`` where the only group has no key."""
+    return Project(_marked(draft), keep(groups.keys)) if groups.keys else None
+
+
+def recomputed(groups: Groups, draft: Relation, fresh: Relation) -> Relation:
+    """T when some groups of the draft are marked R: these from ``fresh``, the others as they are."""
     others = Filter(draft, compose(column(OPERATION), " <> 'R'"))
-    keys = Project(marked, keep(groups.keys)) if groups.keys else None
-    fresh = _from_new_rows(groups, marked, keys, leaves)
-    return UnionAll((Project(others, keep(fresh.columns)), fresh))
+    again = _replaced(groups, _marked(draft), fresh)
+    return UnionAll((Project(others, keep(again.columns)), again))
+
+
+def _marked(draft: Relation) -> Relation:
+    return Filter(draft, compose(column(OPERATION), " = 'R'"))
+
+
+def groups_from_rows(groups: Groups, keys: Relation | None, leaves: Leaves) -> Relation:
+    """The groups of these keys as they will be, computed from the rows: γ(R_new ⋉ K)."""
+    after = new(groups.child, leaves)
+    return Aggregate(after if keys is None else restrict(after, keys), groups.keys, groups.rows.calls)
+
+
+def groups_after(groups: Groups, stored: Relation, touched: Relation) -> Relation:
+    """(V ▷ T) ⊎ σ_{≠D}(T): all groups as they will be, from the stored ones, with their identity, and T."""
+    columns = keep((*groups.keys, *(kept.name for kept in groups.all_kept)))
+    others = SemiJoin(stored, Project(touched, keep([ROW])), ((ROW, ROW),), anti=True)
+    remaining = Filter(touched, compose(column(OPERATION), " <> 'D'"))
+    return UnionAll((Project(others, columns), Project(remaining, columns)))
 
 
 def touched_by_recomputing(groups: Groups, stored: Relation, change: Delta, leaves: Leaves) -> Relation:
     """T from the new rows of all the touched groups."""
     if not groups.keys:
-        return _from_new_rows(groups, stored, None, leaves)
+        return _replaced(groups, stored, groups_from_rows(groups, None, leaves))
     keys = leaves.share(keys_of(change, groups.keys), "affected groups")
-    return _from_new_rows(groups, restrict(stored, keys), keys, leaves)
+    return _replaced(groups, restrict(stored, keys), groups_from_rows(groups, keys, leaves))
 
 
-def _from_new_rows(groups: Groups, touched: Relation, keys: Relation | None, leaves: Leaves) -> Relation:
-    """The groups of these keys, computed from their rows, with the identity that the touched ones have."""
-    after = new(groups.child, leaves)
-    if keys is not None:
-        after = restrict(after, keys)
-    fresh = Aggregate(after, groups.keys, groups.rows.calls)
+def _replaced(groups: Groups, touched: Relation, fresh: Relation) -> Relation:
+    """The fresh groups in the place of the touched ones, whose identity they take."""
     names = [kept.name for kept in groups.all_kept]
     nothing = tuple(Named(name, words(f"CAST(NULL AS {groups.type_of(name)})")) for name in names)
     both = UnionAll(

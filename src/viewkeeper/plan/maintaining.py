@@ -18,7 +18,9 @@ from viewkeeper.algebra.summary_delta import (
     OPERATION,
     Groups,
     can_combine,
+    groups_from_rows,
     is_self_maintainable,
+    marked_keys,
     prepare_changes,
     recomputed,
     summary_delta,
@@ -194,12 +196,27 @@ class Maintaining:
             summary_delta(groups, prepared.relation, insert_only=only), prepared.source, prepared.parts
         )
         rows = groups_touched(self.work.changed or 0, view.rows)
-        draft.sharing.made[view.name] = SharedDelta(view, sd, only, rows)
         touched = touched_by_summary_delta(groups, stored, sd, insert_only=only)
+        columns = tuple(Field(each, each) for each in touched.columns)
+        after = Staged(name, columns, small=sd.small)
+        draft.sharing.made[view.name] = SharedDelta(view, sd, only, rows, after)
         if is_self_maintainable(groups.kept, insert_only=only):
             return ComputeGroups(name, view.name, touched)
-        rough = Staged(draft.name("draft"), tuple(Field(each, each) for each in touched.columns), small=True)
-        return ComputeGroups(name, view.name, touched, rough.name, recomputed(groups, rough, leaves))
+        rough = Staged(draft.name("draft"), columns, small=True)
+        fresh, source = self._fresh(groups, marked_keys(groups, rough), leaves)
+        return ComputeGroups(
+            name, view.name, touched, rough.name, recomputed(groups, rough, fresh), recomputed_from=source
+        )
+
+    def _fresh(
+        self, groups: Groups, keys: Relation | None, leaves: ViewLeaves
+    ) -> tuple[Relation, str | None]:
+        """The groups of these keys as they will be: from the view above that has fewest rows, and its name;
+        or from the rows of the tables."""
+        edge = self.draft.sharing.best_after(self.view, self.work.full)
+        if edge is None:
+            return groups_from_rows(groups, keys, leaves), None
+        return self.draft.sharing.groups_after(edge, groups, leaves, keys), edge.upper
 
     def _visible_delta(self, groups: Groups, stored: Relation, step: ComputeGroups) -> Delta:
         """−(the touched groups as they are shown now), +(as they will be shown)."""

@@ -15,7 +15,7 @@ from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derive
 from viewkeeper.algebra.lattice import Edge, lattice_of
 from viewkeeper.algebra.relations import Relation, Scan, Staged, scans
 from viewkeeper.algebra.stars import Star, qualified, star_of
-from viewkeeper.algebra.summary_delta import Groups, can_combine
+from viewkeeper.algebra.summary_delta import Groups, can_combine, groups_after
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.leaves import ViewLeaves
@@ -24,12 +24,23 @@ from viewkeeper.plan.situation import Aggregates, ViewInput
 
 @dataclass(frozen=True, slots=True)
 class SharedDelta:
-    """The staged summary-delta of a view that is already planned; ``None`` when nothing of it changed."""
+    """The staged summary-delta of a view that is already planned, and the groups it touches, as they will be;
+    ``None`` when nothing of it changed."""
 
     view: ViewInput
     staged: Staged | None
     insert_only: bool
     rows: int
+    touched: Staged | None = None
+
+    @property
+    def after(self) -> Relation:
+        """The rows of the view as they will be."""
+        layout, storage, snapshot = self.view.layout, self.view.storage, self.view.snapshot
+        if self.touched is None:
+            return layout.stored(storage, snapshot)
+        assert layout.groups is not None
+        return groups_after(layout.groups, layout.identified(storage, snapshot), self.touched)
 
 
 @dataclass(slots=True)
@@ -87,29 +98,41 @@ class Sharing:
         """The edge to recompute the view along; ``None``: from its tables, with ``otherwise`` many rows."""
         if not groups.keys:
             return None  # an empty table has one group all the same, which no group above would tell
+        return self._cheapest(
+            view, {name: above.rows for name, (above, _) in self.recomputed.items()}, otherwise
+        )
+
+    def rows(self, edge: Edge, groups: Groups, leaves: ViewLeaves) -> Relation:
+        """The rows of the view, from those of the recomputed one above."""
+        return derived_rows(edge, groups, self.recomputed[edge.upper][1], _tables_after(edge, groups, leaves))
+
+    def best_after(self, view: ViewInput, otherwise: int | None) -> Edge | None:
+        """The edge to recompute some groups of the view along, when the view above is maintained."""
+        return self._cheapest(view, {name: shared.view.rows for name, shared in self.made.items()}, otherwise)
+
+    def groups_after(self, edge: Edge, groups: Groups, leaves: ViewLeaves, keys: Relation | None) -> Relation:
+        """The groups of these keys as they will be, from the view above as it will be."""
+        tables = _tables_after(edge, groups, leaves)
+        return derived_rows(edge, groups, self.made[edge.upper].after, tables, keys)
+
+    def _cheapest(
+        self, view: ViewInput, rows: Mapping[str, int | None], otherwise: int | None
+    ) -> Edge | None:
+        """The edge from one of these views, with so many rows, that reads least, and less than otherwise."""
         costs = [
             (cost, edge)
             for edge in self.edges.get(view.name, ())
-            if edge.upper in self.recomputed
+            if edge.upper in rows
             and not edge.needs
-            and (cost := self._cost_of_rows(edge, otherwise)) is not None
+            and (cost := self._cost_of_rows(edge, rows[edge.upper], otherwise)) is not None
             and (otherwise is None or cost < otherwise)
         ]
         return min(costs, key=lambda each: each[0], default=(0, None))[1]
 
-    def _cost_of_rows(self, edge: Edge, otherwise: int | None) -> int | None:
-        above = self.recomputed[edge.upper][0].rows
+    def _cost_of_rows(self, edge: Edge, above: int | None, otherwise: int | None) -> int | None:
         if not above and otherwise is not None:
             above = otherwise // 2  # not filled yet; an aggregate has fewer rows than what it aggregates
-        read = [above, *(self.sizes.get(table) for table in edge.joins)]
-        return _total(read)
-
-    def rows(self, edge: Edge, groups: Groups, leaves: ViewLeaves) -> Relation:
-        """The rows of the view, from those of the recomputed one above."""
-        joined = [scan for scan in scans(groups.child) if scan.table in edge.joins]
-        # Only as they will be: a view that is filled for the first time knows no state before that.
-        tables = [Joined(now := leaves.new(scan), now, None, _common_names(scan)) for scan in joined]
-        return derived_rows(edge, groups, self.recomputed[edge.upper][1], tables)
+        return _total([above, *(self.sizes.get(table) for table in edge.joins)])
 
 
 def _total(sizes: Sequence[int | None]) -> int | None:
@@ -121,6 +144,13 @@ def _total(sizes: Sequence[int | None]) -> int | None:
 def joined_tables(edge: Edge, groups: Groups, leaves: ViewLeaves) -> list[Joined]:
     """The tables that an edge joins, in the states that this epoch has of them."""
     return [_joined(scan, leaves) for scan in scans(groups.child) if scan.table in edge.joins]
+
+
+def _tables_after(edge: Edge, groups: Groups, leaves: ViewLeaves) -> list[Joined]:
+    """The tables that an edge joins, only as they will be: a view that is filled for the first time knows no
+    state before that."""
+    joined = [scan for scan in scans(groups.child) if scan.table in edge.joins]
+    return [Joined(now := leaves.new(scan), now, None, _common_names(scan)) for scan in joined]
 
 
 def _joined(scan: Scan, leaves: ViewLeaves) -> Joined:

@@ -64,7 +64,8 @@ class ComputeGroups:
     """Compute the touched groups of a view as they will be, each with its operation.
 
     Where deletions may take an extremum, what is computed first is a draft, in which some groups may be
-    marked; only then ``recomputed`` is run, which computes these from their rows.
+    marked; only then ``recomputed`` is run, which computes these from their rows, or from those of the view
+    that ``recomputed_from`` names.
     """
 
     name: str
@@ -72,6 +73,7 @@ class ComputeGroups:
     relation: Relation
     draft: str | None = None
     recomputed: Relation | None = None
+    recomputed_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

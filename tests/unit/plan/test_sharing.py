@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from viewkeeper.algebra.relations import Aggregate, AggregateCall, Relation, children
+from viewkeeper.algebra.relations import Aggregate, AggregateCall, Relation, TableAt, children
 from viewkeeper.algebra.scalars import column
 from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.references import staged_in
 from viewkeeper.plan.situation import Aggregates, Options
-from viewkeeper.plan.steps import ComputeRows, EpochPlan, Extract, Install, Share
+from viewkeeper.plan.steps import ComputeGroups, ComputeRows, EpochPlan, Extract, Install, Share
 
 from .world import SALES, STORES, FakeChange, by_store, joined, situation, view
 
@@ -47,6 +48,30 @@ def test_when_only_the_dimension_changed_the_stored_groups_stand_for_the_facts()
     assert derived(plan) == {"by_store": None, "by_city": "by_store"}
     # 1,000 stored groups and 100 stores, in the place of 10,000 sales.
     assert plan.views[1].work.incremental == 1_100
+
+
+def test_groups_that_lost_their_extremum_are_recomputed_from_the_view_above() -> None:
+    least = Aggregate(joined, ("city",), (AggregateCall("least", "min", (column("store"),)),))
+    views = (
+        view("by_store", by_store, (SALES,), vector={SALES: "1"}),
+        view("by_city", least, (SALES, STORES), vector=AT_ONE),
+    )
+    changed = situation(*views, sales=FakeChange(500, 500))
+    plan = plan_epoch(changed)
+    above, below = (step for step in plan.steps if isinstance(step, ComputeGroups))
+    assert below.recomputed_from == views[0].name
+    assert below.recomputed is not None
+    # The stored groups of the view above, with those that this epoch touches in their place.
+    assert above.name in staged_in(below.recomputed)
+    assert {table.table for table in tables_in(below.recomputed)} == {views[0].storage, STORES}
+
+    alone = plan_epoch(replace(changed, options=Options(Aggregates.ALONE)))
+    assert [step.recomputed_from for step in alone.steps if isinstance(step, ComputeGroups)] == [None, None]
+
+
+def tables_in(relation: Relation) -> list[TableAt]:
+    here = [relation] if isinstance(relation, TableAt) else []
+    return here + [table for child in children(relation) for table in tables_in(child)]
 
 
 def test_views_of_another_time_zone_or_at_other_versions_are_left_alone() -> None:
