@@ -38,7 +38,8 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
         print(report.table(rows), flush=True)
     if arguments.save:
-        name = f"refresh_vs_recompute-sf{arguments.scale:g}"
+        some = "" if set(arguments.patterns) == set(tpch.PATTERNS) else "-" + "-".join(arguments.patterns)
+        name = f"refresh_vs_recompute-sf{arguments.scale:g}{some}"
         report.save(name, f"Refresh against recompute, TPC-H scale {arguments.scale:g}, 1 % changed", rows)
 
 

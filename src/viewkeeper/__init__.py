@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from viewkeeper.errors import ViewkeeperError
     from viewkeeper.explain import Explanation, Plan
-    from viewkeeper.plan.situation import Aggregates, Options
+    from viewkeeper.plan.situation import Aggregates, Joins, Options
     from viewkeeper.results import Epoch, History, Verification, ViewRefresh, ViewStatus
     from viewkeeper.warehouse import Warehouse, connect
 
@@ -25,6 +25,7 @@ __all__ = [
     "Epoch",
     "Explanation",
     "History",
+    "Joins",
     "Options",
     "Plan",
     "Verification",
@@ -38,6 +39,7 @@ __all__ = [
 # Loaded when first asked for, so that `viewkeeper --help` need not wait for a SQL parser and a database.
 _HOME = {
     "Aggregates": "plan.situation",
+    "Joins": "plan.situation",
     "Options": "plan.situation",
     "ViewkeeperError": "errors",
     "Explanation": "explain",

@@ -92,6 +92,8 @@ def explain_view(
         head.extend(f"  {line}" for line in _view_lines(view))
     if window is not None:
         head.append(f"  window   {window}")
+    for each in view.propagations:
+        head += ["  joins", *(f"    {line}" for line in each.lines())]
     lines = [*head, "  steps", *(line for at, step in enumerate(steps, 1) for line in _told(at, step))]
     why = str(reason) if reason else view.reason
     strategy = Strategy.UNCHANGED if hypothetical else view.strategy
@@ -180,7 +182,7 @@ def _title(step: Step) -> str:
 def _step_sql(step: Step) -> tuple[str, ...]:
     match step:
         case Extract():
-            return (step.sql,)
+            return step.statements
         case ComputeGroups() if step.recomputed is not None:
             source = step.recomputed_from or "its rows"
             again = f"-- only if a group is marked R, because its extremum was deleted: from {source}\n"

@@ -103,6 +103,11 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def cores(spark: SparkSession) -> int | None:
+    """How many tasks run at a time; ``None`` where that cannot be asked."""
+    return None if is_connect(spark) else spark.sparkContext.defaultParallelism
+
+
 def work_session(spark: SparkSession, pins: SessionPins | None = None) -> SparkSession:
     """A session of our own beside ``spark``: the same catalogs and settings, none of its temporary views,
     with everything that gives a query its meaning pinned. Without ``pins``, ``spark``'s own meaning."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from viewkeeper.algebra.relations import scans
 from viewkeeper.errors import RefreshError, SourceError
@@ -31,7 +32,13 @@ def observe(
     fresh = storages or {}
     ordered, stored = _stored(library, names, fresh)
     observed = engine.observer.stand(library.graph.sources(ordered), stored)
-    views = tuple(_view_input(library, name, fresh, observed.storages, policy) for name in ordered)
+    views = tuple(
+        replace(
+            _view_input(library, name, fresh, observed.storages, policy),
+            read_options=engine.observer.read_options,
+        )
+        for name in ordered
+    )
     by_name = {view.name: view for view in views}
     spans = [span for view in views for span in _spans(view, by_name, observed.versions)]
     engine.observer.look_into(observed, spans, _identities(library))
@@ -42,6 +49,7 @@ def observe(
         changes=observed.changes,
         lost=observed.lost,
         rows=observed.rows,
+        read_options={table: engine.observer.source(table).read_options for table in observed.versions},
         unwritten=_unwritten(engine, views, observed),
         policy=policy,
         options=options,

@@ -167,8 +167,9 @@ class IcebergHarness(SourceHarness):
 
     def delta(self, change: Change, columns: Sequence[str] = COLUMNS) -> Bag:
         found: Bag = Counter()
-        for row in self.spark.sql(change.sql(columns)).collect():
-            found[tuple(row)[:-1]] += row[-1]
+        for statement in change.statements(columns):
+            for row in self.spark.sql(statement).collect():
+                found[tuple(row)[:-1]] += row[-1]
         return found
 
 

@@ -45,8 +45,8 @@ def version(spark: SparkSession) -> str:
 def test_every_kind(spark: SparkSession, version: str) -> None:
     now = TableAt("lake.default.printed", None, (*_fields("a"), Field("b c", "b")))
     old = TableAt("lake.default.printed", version, _fields("a"))
-    keys = Staged("keys", (Field("a", "k"), Field("n", "n")), small=True)
-    same_names = Staged("keys", _fields("a", "n"), small=True)
+    keys = Staged("keys", (Field("a", "k"), Field("n", "n")), rows=100)
+    same_names = Staged("keys", _fields("a", "n"), rows=100)
     like_table = TableAt("lake.default.printed", None, _fields("printed"))
     cases: list[tuple[Relation, list[tuple[object, ...]]]] = [
         (Scan("lake.default.printed", _fields("a")), [(1,), (3,), (None,)]),

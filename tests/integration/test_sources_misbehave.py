@@ -144,6 +144,18 @@ def test_compaction_installs_nothing(sales: Warehouse) -> None:
     assert_exact(sales)
 
 
+def test_appends_around_a_compaction(sales: Warehouse) -> None:
+    make_views(sales)
+    for store in (7, 8, 9):
+        sales.spark.sql(f"INSERT INTO sales VALUES ({store}, 'pen', {store})")
+        sales.spark.sql(
+            "CALL lake.system.rewrite_data_files(table => 'default.sales', "
+            "options => map('rewrite-all', 'true'))"
+        )
+    assert set(strategies(sales.refresh(policy="incremental strict")).values()) == {"incremental"}
+    assert_exact(sales)
+
+
 def test_overflow_aborts_the_epoch(sales: Warehouse) -> None:
     """In a sum that is maintained, in one that is recomputed, and in the expression of a bag."""
     make_views(sales)

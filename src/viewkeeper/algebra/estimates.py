@@ -6,17 +6,39 @@ about |orders| / |customer| orders. A join without an equality multiplies by the
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from viewkeeper.algebra.relations import Aggregate, Distinct, Join, Relation, Repeat, Scan, UnionAll, children
+from viewkeeper.algebra.expressions import cost
+from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equal_columns
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    Distinct,
+    Join,
+    Relation,
+    Repeat,
+    Scan,
+    UnionAll,
+    children,
+    scans,
+)
 from viewkeeper.algebra.rules.leaves import Leaves
-from viewkeeper.algebra.scalars import Column, Scalar
+from viewkeeper.algebra.scalars import Scalar
 
 SMALL_ROWS = 200_000
-"""What holds at most so many rows is broadcast; Spark has no estimate of its own for deltas."""
+"""A table of at most so many rows is broadcast to a delta, whatever is known of the delta."""
 
-_EQUALS = re.compile(r"\s*(=|==|<=>)\s*\Z")
+SMALL_VALUES = 8_000_000
+"""A delta of at most so many values, which take about 128 MiB, is broadcast to the tables that it is joined
+with; Spark has no estimate of its own for deltas. A million keys are sooner sent everywhere than fifteen
+million rows shuffled and sorted."""
+
+_UNKNOWN_SHARE = 100
+"""A delta whose size is not known is taken for this part of its table."""
+
+
+def is_small(rows: float | None, relation: Relation) -> bool:
+    """Whether a delta of so many rows, or what is made of one, is worth broadcasting."""
+    return rows is not None and rows * len(relation.columns) <= SMALL_VALUES
 
 
 def size(relation: Relation, leaves: Leaves) -> int | None:
@@ -52,14 +74,30 @@ def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
     sizes = [size(child, leaves) for child in children(relation)]
     match relation:
         case Join():
-            terms = [delta_size(child, leaves) != 0 for child in relation.inputs]
-            # One term per changed input, which reads all the others.
-            others = [_sum([*sizes[:at], *sizes[at + 1 :]]) for at, term in enumerate(terms) if term]
-            return _sum([*inner, *others])
+            if None in (*inner, *sizes):
+                return None
+            known = join_sizes(
+                relation, [delta_size(child, leaves) != 0 for child in relation.inputs], leaves
+            )
+            leaf = sum(known.delta(1 << place) for place in range(len(relation.inputs)))  # counted in inner
+            return _sum([*inner, round(cost(leaves.expression(known), known) - leaf)])
         case Aggregate() | Distinct():
             return _sum([*inner, *sizes, *sizes])  # the affected keys, looked up before and after
         case _:
             return _sum(inner)
+
+
+def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinSizes:
+    """What a join's inputs and their deltas hold, as far as it is known; the rest is guessed."""
+    inputs = []
+    for child, has_changed in zip(relation.inputs, changed, strict=True):
+        known, changed_rows = size(child, leaves), delta_size(child, leaves)
+        rows = float(UNKNOWN_ROWS if known is None else known)
+        delta = rows / _UNKNOWN_SHARE if changed_rows is None else float(changed_rows)
+        tables = ", ".join(scan.table.rsplit(".", 1)[-1] for scan in scans(child))
+        name = tables if isinstance(child, Scan) else f"[{tables}]"
+        inputs.append(JoinInput(name, frozenset(child.columns), rows, rows, delta if has_changed else None))
+    return JoinSizes(tuple(inputs), relation.conjuncts)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
@@ -85,8 +123,5 @@ def fan_out(relation: Join, at: int, joined: list[int], leaves: Leaves) -> float
 
 def _links(conjunct: Scalar, left: set[str], right: set[str]) -> bool:
     """Whether it is an equality between a column of one side and a column of the other."""
-    match conjunct.parts:
-        case (Column(one), str(word), Column(two)) if _EQUALS.match(word):
-            return (one in left and two in right) or (one in right and two in left)
-        case _:
-            return False
+    pair = equal_columns(conjunct)
+    return pair is not None and any(one in left and two in right for one, two in (pair, pair[::-1]))

@@ -61,11 +61,13 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class TableAt:
-    """A physical table at one version (``None``: as it is now, for tables without versions)."""
+    """A physical table at one version (``None``: as it is now, for tables without versions), and how to read
+    it: options of its format."""
 
     table: str
     version: str | None
     fields: tuple[Field, ...]
+    options: tuple[tuple[str, str], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,11 +76,11 @@ class TableAt:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A result that an earlier step of the same epoch has staged under a name."""
+    """A result that an earlier step of the same epoch has staged under a name. ``rows``: at most so many."""
 
     name: str
     fields: tuple[Field, ...]
-    small: bool = False
+    rows: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

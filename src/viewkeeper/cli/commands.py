@@ -23,7 +23,7 @@ from viewkeeper.cli.tables import (
 from viewkeeper.define.project import Project, find_project, load_project, replace_query
 from viewkeeper.define.template import init_project
 from viewkeeper.events import Event
-from viewkeeper.plan.situation import Aggregates, Options
+from viewkeeper.plan.situation import Aggregates, Joins, Options
 from viewkeeper.results import Epoch
 from viewkeeper.warehouse import Warehouse, connect
 
@@ -212,7 +212,7 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
     """Connect to where the project's ``viewkeeper.yml`` says."""
     connection = project.settings.connection
     ledger = connection.ledger.resolve() if connection.ledger else None
-    options = Options(Aggregates(project.settings.aggregates))
+    options = Options(aggregates=Aggregates(project.settings.aggregates), joins=Joins(project.settings.joins))
     if not (connection.master or connection.remote):
         folder = project.folder / (connection.warehouse or DEFAULT_WAREHOUSE)
         return connect(folder, ledger=ledger, on_event=on_event, options=options)

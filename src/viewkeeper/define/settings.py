@@ -134,6 +134,7 @@ class Settings(_Refreshing):
     on_error: Literal["stop", "skip"] = "stop"
     """Whether a view that fails stops the epoch, or is skipped with all that read it."""
     aggregates: Literal["lattice", "alone", "counting"] = "lattice"
+    joins: Literal["optimal", "n-term", "all terms"] = "optimal"
     """From each other where that reads less; the others are there to be compared with it."""
     sources: dict[str, SourceSettings] = Field(default_factory=dict)
     keys: dict[str, Columns] = Field(default_factory=dict)

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import reduce
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT
 from viewkeeper.algebra.scalars import WEIGHT
@@ -173,7 +174,7 @@ class Executor:
         self._emit(StepStarted(None, Phase.EXTRACT, step.table))
         tuning = tuning_for(step.inserted + step.deleted, step.table_rows)
         session = self._sessions.pinned(self._default_pins, tuning)
-        delta = session.sql(step.sql)
+        delta = reduce(DataFrame.unionAll, (session.sql(statement) for statement in step.statements))
         rows = None
         if step.staged:
             rows = self._staging.stage(session, step.name, delta).count()

@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.errors import SourceError
 from viewkeeper.execute.catalog import Catalog, TableFacts
+from viewkeeper.execute.tuning import reading_files
 from viewkeeper.plan.situation import Span
+from viewkeeper.session import cores
 from viewkeeper.sources.contract import Change
 from viewkeeper.sources.iceberg import IcebergSource
 from viewkeeper.sql.quoting import parse_path
@@ -43,11 +45,12 @@ class Observer:
         self._session = session
         self._catalog = catalog
         self._sources: dict[str, IcebergSource] = {}
+        self.read_options = reading_files(cores(session))
 
     def source(self, table: str) -> IcebergSource:
         """The source that a table belongs to."""
         if table not in self._sources:
-            self._sources[table] = IcebergSource(self._session, parse_path(table))
+            self._sources[table] = IcebergSource(self._session, parse_path(table), self.read_options)
         return self._sources[table]
 
     def stand(self, tables: Iterable[str], storages: Iterable[str]) -> Observed:

@@ -19,6 +19,9 @@ _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.fact
 
 _TINY_ROWS = 100_000
 
+_OPENING = 128 * 1024
+_USUAL_OPENING = 4 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
@@ -51,3 +54,18 @@ def tuning_for(changed: int | None, read: int | None = None) -> Tuning:
         if changed is not None and changed <= most:
             return Tuning(partitions, interpreted=read is not None and changed + read <= _TINY_ROWS)
     return Tuning()
+
+
+def reading_files(cores: int | None) -> tuple[tuple[str, str], ...]:
+    """Options to read an Iceberg table with on so many cores.
+
+    Iceberg counts every file as 4 MiB at least when it makes tasks of files, so that opening them is spread
+    over many cores. A table of many small files, which every change adds some of, becomes very many tasks,
+    and with few cores starting these takes longer than reading the files.
+
+    >>> reading_files(2), reading_files(64), reading_files(None)
+    ((('file-open-cost', '262144'),), (), ())
+    """
+    if cores is None or cores * _OPENING >= _USUAL_OPENING:
+        return ()
+    return (("file-open-cost", str(cores * _OPENING)),)

@@ -12,6 +12,7 @@ from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts, hint
 from viewkeeper.install.row_hash import HASH, row_hash
 from viewkeeper.plan.steps import ComputeBag, Install
+from viewkeeper.sql.printer import at_version
 from viewkeeper.sql.quoting import quote
 
 _ROW = "_row_id"
@@ -24,10 +25,11 @@ def victims_by_value(step: ComputeBag, deleted: int) -> str:
         f"_vk_t.{quote(field.stored)} <=> _vk_d.{quote(field.name)}" for field in step.stored.fields
     )
     partition = ", ".join(f"_vk_d.{quote(field.name)}" for field in step.stored.fields)
+    broadcast = hint(deleted, "_vk_d", len(step.stored.fields))
     return (
         f"SELECT {VICTIM}\n"
         f"FROM (\n"
-        f"  SELECT {hint(deleted, '_vk_d')}_vk_t.{_ROW} AS {VICTIM}, _vk_d.{WEIGHT},\n"
+        f"  SELECT {broadcast}_vk_t.{_ROW} AS {VICTIM}, _vk_d.{WEIGHT},\n"
         f"    row_number() OVER (PARTITION BY {partition} ORDER BY _vk_t.{_ROW}) AS _vk_copy\n"
         f"  FROM {_stored(step)} AS _vk_t\n"
         f"  JOIN (SELECT * FROM {step.name} WHERE {WEIGHT} < 0) AS _vk_d\n"
@@ -38,8 +40,7 @@ def victims_by_value(step: ComputeBag, deleted: int) -> str:
 
 
 def _stored(step: ComputeBag) -> str:
-    version = f" VERSION AS OF {step.stored.version}" if step.stored.version else ""
-    return step.stored.table + version
+    return step.stored.table + at_version(step.stored.version, step.stored.options)
 
 
 def _hash(step: ComputeBag) -> str:

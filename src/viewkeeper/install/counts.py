@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from viewkeeper.algebra.estimates import SMALL_VALUES
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -20,13 +22,9 @@ class Counts:
         return self.inserted + self.deleted + self.updated
 
 
-BROADCAST_ROWS = 500_000
-"""A change of at most so many rows is broadcast; Spark does not know how small it is."""
-
-
-def hint(rows: int, alias: str) -> str:
-    """The hint for a change of that many rows, or nothing."""
-    return f"/*+ BROADCAST({alias}) */ " if rows <= BROADCAST_ROWS else ""
+def hint(rows: int, alias: str, columns: int = 1) -> str:
+    """The hint to broadcast that many rows of a change, or nothing; Spark does not know how few they are."""
+    return f"/*+ BROADCAST({alias}) */ " if rows * columns <= SMALL_VALUES else ""
 
 
 SMALL_STORAGE_ROWS = 200_000

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from viewkeeper.algebra import aggregates, relations, scalars, summary_delta
+from viewkeeper.algebra import aggregates, expressions, relations, scalars, summary_delta
 from viewkeeper.analyse import analysis
 from viewkeeper.codec import Codec
 from viewkeeper.define import definitions
 from viewkeeper.errors import Position
-from viewkeeper.plan import layout, steps
+from viewkeeper.plan import layout, propagation, steps
 
 CODEC = Codec(
     (
@@ -42,6 +42,10 @@ CODEC = Codec(
         definitions.ColumnSpec,
         definitions.ViewDefinition,
         layout.Layout,
+        expressions.Operand,
+        expressions.Terms,
+        expressions.Node,
+        propagation.Propagation,
         steps.Strategy,
         steps.Installer,
         steps.Extract,

@@ -95,7 +95,7 @@ class Draft:
                 old=span[1],
                 new=span[2],
                 columns=tuple(columns),
-                sql=change.sql(tuple(columns)),
+                statements=change.statements(tuple(columns)),
                 method=change.method,
                 reason=change.reason,
                 inserted=change.inserted,

@@ -24,9 +24,9 @@ class HypotheticalChange:
     method: str = "whatever files will have changed"
     reason: str | None = None
 
-    def sql(self, columns: Sequence[str]) -> str:
+    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         listed = ", ".join(ident(column) for column in (*columns, WEIGHT))
-        return f"SELECT {listed} FROM {self.table} /* its changes */"
+        return (f"SELECT {listed} FROM {self.table} /* its changes */",)
 
 
 def as_if_all_changed(situation: Situation) -> Situation:

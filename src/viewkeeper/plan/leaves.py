@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
-from viewkeeper.algebra.estimates import SMALL_ROWS
+from viewkeeper.algebra.expressions import Expression
+from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import Field, Filter, Nothing, Project, Relation, Scan, Staged, TableAt
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
+from viewkeeper.plan.propagation import Propagation, propagation
 from viewkeeper.plan.situation import Situation, ViewInput
 from viewkeeper.plan.steps import Extract, Share, Step, Strategy
 
@@ -43,7 +45,8 @@ class ViewLeaves:
         self._add_step = add_step
         self._new_name = new_name
         # What a rule shares are keys or groups of the changed rows: there are at most as many.
-        self._few_changes = changed_rows is not None and changed_rows <= SMALL_ROWS
+        self._changed_rows = changed_rows
+        self.propagations: list[Propagation] = []
 
     def old(self, scan: Scan) -> Relation:
         """The rows that the view was last computed from."""
@@ -95,11 +98,17 @@ class ViewLeaves:
         missed = self._situation.changes.get((parent.storage, self._view.vector[scan.table], parent.snapshot))
         return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
 
+    def expression(self, sizes: JoinSizes) -> Expression:
+        """As the options say; what was chosen is kept, to be explained."""
+        chosen = propagation(sizes, self._situation.options.joins)
+        self.propagations.append(chosen)
+        return chosen.expression
+
     def share(self, relation: Relation, what: str, parts: tuple[str, ...] = ()) -> Staged:
         """Stage it: the rule reads it more than once."""
         name = self._new_name("shared")
         self._add_step(Share(name, self._view.name, what, relation, parts))
-        return _staged(name, relation.columns, small=self._few_changes)
+        return _staged(name, relation.columns, self._changed_rows)
 
     def _span(self, table: str) -> tuple[str, str | None, str | None]:
         return table, self._view.vector[table], self._situation.versions[table]
@@ -123,8 +132,7 @@ class ViewLeaves:
         step = self._extracts.get(span)
         if step is None:
             return None
-        small = step.inserted + step.deleted <= SMALL_ROWS
-        return Delta(_staged(step.name, (*step.columns, WEIGHT), small=small))
+        return Delta(_staged(step.name, (*step.columns, WEIGHT), step.inserted + step.deleted))
 
     def _source_at(self, scan: Scan, version: str | None) -> Relation:
         if version is None:
@@ -134,20 +142,19 @@ class ViewLeaves:
             by_name = {name.casefold(): kind for name, kind in types.items()}
             kinds = tuple(by_name[field.stored.casefold()] for field in scan.fields)
             return Nothing(scan.columns, kinds)
-        return TableAt(scan.table, version, scan.fields)
+        return TableAt(scan.table, version, scan.fields, self._situation.read_options.get(scan.table, ()))
 
     @staticmethod
     def _shown(parent: ViewInput, snapshot: str | None) -> Relation:
-        return parent.layout.shown(parent.layout.stored(parent.storage, snapshot))
+        return parent.layout.shown(parent.stored_at(snapshot))
 
 
-def _staged(name: str, columns: tuple[str, ...], *, small: bool = False) -> Staged:
-    return Staged(name, tuple(Field(column, column) for column in columns), small)
+def _staged(name: str, columns: tuple[str, ...], rows: int | None = None) -> Staged:
+    return Staged(name, tuple(Field(column, column) for column in columns), rows)
 
 
 def _staged_delta(name: str, parent: ViewInput, outcome: ParentOutcome) -> Delta:
-    small = outcome.delta_estimate <= SMALL_ROWS
-    return Delta(_staged(name, (*parent.layout.columns, WEIGHT), small=small))
+    return Delta(_staged(name, (*parent.layout.columns, WEIGHT), outcome.delta_estimate))
 
 
 def _fields(relation: Relation, scan: Scan, *more: str) -> Relation:
@@ -155,7 +162,7 @@ def _fields(relation: Relation, scan: Scan, *more: str) -> Relation:
     if isinstance(relation, Staged):
         by_name = {field.name.casefold(): field.stored for field in relation.fields}
         chosen = tuple(Field(by_name[field.stored.casefold()], field.name) for field in scan.fields)
-        return Staged(relation.name, (*chosen, *(Field(name, name) for name in more)), relation.small)
+        return Staged(relation.name, (*chosen, *(Field(name, name) for name in more)), relation.rows)
     by_fold = {name.casefold(): name for name in relation.columns}
     items = tuple(Named(field.name, column(by_fold[field.stored.casefold()])) for field in scan.fields)
     return Project(relation, (*items, *keep(more)))

@@ -29,6 +29,7 @@ from viewkeeper.algebra.summary_delta import (
 )
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
+from viewkeeper.plan.propagation import Propagation
 from viewkeeper.plan.sharing import SharedDelta, groups_touched, joined_tables
 from viewkeeper.plan.situation import Aggregates, ViewInput
 from viewkeeper.plan.steps import ComputeBag, ComputeGroups, Installer, Strategy, Work
@@ -44,6 +45,7 @@ class Maintained:
     installer: Installer
     derived_from: str | None
     cost: int | None
+    propagations: tuple[Propagation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Maintaining:
             return None
         if not insert_only(relation, leaves):
             change = consolidate(change)
-        stored = view.layout.stored(view.storage, view.snapshot)
+        stored = view.stored
         step = ComputeBag(
             draft.name("delta"),
             view.name,
@@ -94,11 +96,12 @@ class Maintaining:
         )
         draft.add(step)
         self._outcome(step.name)
-        return Maintained(draft.install(view, Installer.APPLY_BAG, step), None, self.work.incremental)
+        installer = draft.install(view, Installer.APPLY_BAG, step)
+        return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
 
     def _groups(self, groups: Groups, leaves: ViewLeaves) -> Maintained | None:
         draft, view = self.draft, self.view
-        stored = view.layout.identified(view.storage, view.snapshot)
+        stored = view.identified
         derived_from, cost = None, self.work.incremental
         if self._by_summary_delta(groups):
             prepared = self._prepared_changes(groups, leaves)
@@ -118,7 +121,8 @@ class Maintaining:
         if draft.has_children(view):
             visible = draft.visible(view, self._visible_delta(groups, stored, step))
         self._outcome(visible)
-        return Maintained(draft.install(view, Installer.MERGE_GROUPS, step), derived_from, cost)
+        installer = draft.install(view, Installer.MERGE_GROUPS, step)
+        return Maintained(installer, derived_from, cost, tuple(leaves.propagations))
 
     def _by_summary_delta(self, groups: Groups) -> bool:
         return can_combine(groups.kept) and self.draft.situation.options.aggregates is not Aggregates.COUNTING
@@ -198,11 +202,11 @@ class Maintaining:
         rows = groups_touched(self.work.changed or 0, view.rows)
         touched = touched_by_summary_delta(groups, stored, sd, insert_only=only)
         columns = tuple(Field(each, each) for each in touched.columns)
-        after = Staged(name, columns, small=sd.small)
+        after = Staged(name, columns, sd.rows)
         draft.sharing.made[view.name] = SharedDelta(view, sd, only, rows, after)
         if is_self_maintainable(groups.kept, insert_only=only):
             return ComputeGroups(name, view.name, touched)
-        rough = Staged(draft.name("draft"), columns, small=True)
+        rough = Staged(draft.name("draft"), columns, sd.rows)
         fresh, source = self._fresh(groups, marked_keys(groups, rough), leaves)
         return ComputeGroups(
             name, view.name, touched, rough.name, recomputed(groups, rough, fresh), recomputed_from=source
@@ -221,7 +225,7 @@ class Maintaining:
     def _visible_delta(self, groups: Groups, stored: Relation, step: ComputeGroups) -> Delta:
         """−(the touched groups as they are shown now), +(as they will be shown)."""
         columns = (*groups.keys, *(kept.name for kept in groups.all_kept), OPERATION)
-        touched = Staged(step.name, tuple(Field(name, name) for name in columns), small=True)
+        touched = Staged(step.name, tuple(Field(name, name) for name in columns), self.work.changed)
         remaining = Filter(touched, compose(column(OPERATION), " <> 'D'"))
         before: Relation = stored
         if groups.keys:

@@ -80,6 +80,7 @@ class _Planner:
             moved,
             vector,
             maintained.derived_from,
+            maintained.propagations,
         )
 
     def _unchanged(

@@ -14,7 +14,7 @@ from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import ComputeRows, ComputeVisible, Installer, Strategy, Work
-from viewkeeper.sql.printer import print_relation
+from viewkeeper.sql.printer import at_version, print_relation
 from viewkeeper.sql.quoting import ident
 
 
@@ -37,7 +37,7 @@ class Recomputing:
         draft.sharing.recomputed[view.name] = (view, rows)
         delta_name = None
         if has_children and view.snapshot is not None and view.needs_full is None:
-            stored = view.layout.stored(view.storage, view.snapshot)
+            stored = view.stored
             delta_name = draft.visible(view, difference(view.layout.shown(rows), view.layout.shown(stored)))
         rows_name = self._shown_rows(rows) if has_children else None
         draft.outcomes[view.name] = ParentOutcome(Strategy.FULL, delta_name, rows_name, view.rows or 0)
@@ -81,7 +81,7 @@ class Recomputing:
                 columns = self.draft.situation.unwritten[table]
                 nothing = Nothing(tuple(columns), tuple(columns.values()))
                 return f"(\n{print_relation(nothing)}\n)"
-            return f"{table} VERSION AS OF {version}"
+            return table + at_version(version, self.draft.situation.read_options.get(table, ()))
         every_column = tuple(Field(name, name) for name in parent.layout.columns)
         return f"(\n{print_relation(leaves.new(Scan(table, every_column)))}\n)"
 

@@ -36,11 +36,11 @@ class SharedDelta:
     @property
     def after(self) -> Relation:
         """The rows of the view as they will be."""
-        layout, storage, snapshot = self.view.layout, self.view.storage, self.view.snapshot
+        groups = self.view.layout.groups
         if self.touched is None:
-            return layout.stored(storage, snapshot)
-        assert layout.groups is not None
-        return groups_after(layout.groups, layout.identified(storage, snapshot), self.touched)
+            return self.view.stored
+        assert groups is not None
+        return groups_after(groups, self.view.identified, self.touched)
 
 
 @dataclass(slots=True)
@@ -87,10 +87,7 @@ class Sharing:
     def changes(self, edge: Edge, groups: Groups, leaves: ViewLeaves, *, insert_only: bool) -> Relation:
         """prepare-changes of the view, from the summary-delta above."""
         shared = self.made[edge.upper]
-        layout = shared.view.layout
-        upper = Upper(
-            shared.staged, shared.insert_only, layout.stored(shared.view.storage, shared.view.snapshot)
-        )
+        upper = Upper(shared.staged, shared.insert_only, shared.view.stored)
         tables = joined_tables(edge, groups, leaves)
         return derived_changes(edge, groups, upper, tables, insert_only=insert_only)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from viewkeeper.algebra.relations import TableAt
 from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.source_change import SourceChange
+
+ReadOptions = tuple[tuple[str, str], ...]
+"""How a table is best read, in the words of its format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,20 @@ class ViewInput:
     needs_full: str | None = None
     """Why nothing stored can be built upon, if so (new definition, foreign write, history lost)."""
     rows: int | None = None
+    read_options: ReadOptions = ()
+
+    @property
+    def stored(self) -> TableAt:
+        """Its rows as they are stored."""
+        return self.stored_at(self.snapshot)
+
+    def stored_at(self, snapshot: str | None) -> TableAt:
+        return replace(self.layout.stored(self.storage, snapshot), options=self.read_options)
+
+    @property
+    def identified(self) -> TableAt:
+        """Its rows as they are stored, each with its identity."""
+        return replace(self.layout.identified(self.storage, self.snapshot), options=self.read_options)
 
 
 class Aggregates(Enum):
@@ -39,6 +57,17 @@ class Aggregates(Enum):
     """As ALONE, but every touched group is computed from its rows, as in the counting algorithm [GMS93]."""
 
 
+class Joins(Enum):
+    """By which delta expression joins are kept; all but the first are there to be compared with it."""
+
+    OPTIMAL = "optimal"
+    """The delta expression that reads least (Lee et al. 2001)."""
+    N_TERM = "n-term"
+    """One term for each relation that changed [GMS93]."""
+    ALL_TERMS = "all terms"
+    """One term for each set of relations that changed [BLT86]."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How plans are made; what differs from the default is there to be compared with it."""
@@ -46,6 +75,7 @@ class Options:
     aggregates: Aggregates = Aggregates.LATTICE
     stage_extracts: bool = False
     """Keep what is extracted apart although it is read once, so that its time can be told."""
+    joins: Joins = Joins.OPTIMAL
 
 
 USUAL = Options()
@@ -64,6 +94,7 @@ class Situation:
     lost: Mapping[Span, str] = field(default_factory=dict)
     """Spans that the source can no longer tell, with its reason."""
     rows: Mapping[str, int | None] = field(default_factory=dict)
+    read_options: Mapping[str, ReadOptions] = field(default_factory=dict)
     unwritten: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources that were never written, now or when a view was computed: the types of their columns."""
     policy: str | None = None

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from viewkeeper.algebra.relations import Relation, TableAt
 from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.propagation import Propagation
 from viewkeeper.sql.printer import print_relation
 
 
@@ -39,7 +40,7 @@ class Extract:
     old: str | None
     new: str | None
     columns: tuple[str, ...]
-    sql: str
+    statements: tuple[str, ...]
     method: str
     reason: str | None
     inserted: int
@@ -168,6 +169,8 @@ class ViewPlan:
     vector: tuple[tuple[str, str | None], ...]
     derived_from: str | None = None
     """The view from whose summary-delta this one's is made."""
+    propagations: tuple[Propagation, ...] = ()
+    """The delta expressions of its joins."""
 
 
 @dataclass(frozen=True, slots=True)

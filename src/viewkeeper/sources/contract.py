@@ -4,8 +4,8 @@ Versions belong to a source *system* of one or more tables that move together: a
 system of one, a database is a system of many. Between two versions of a table lies its delta: a bag of
 rows with a signed multiplicity ``_vk_w``. A source is asked in this order, once per epoch::
 
-    current()  ──►  change(table, old, new)  ──►  change.sql(columns)  ──►  acknowledge(version)
-    versions        metadata only: sizes,          the signed rows,          after publish
+    current()  ──►  change(table, old, new)  ──►  change.statements(columns)  ──►  acknowledge(version)
+    versions        metadata only: sizes,          the signed rows,                 after publish
                     kind, how it will be read      as Spark SQL
 """
 
@@ -84,8 +84,9 @@ class Change(Protocol):
     def reason(self) -> str | None:
         """Why a dearer method had to be taken, if so."""
 
-    def sql(self, columns: Sequence[str]) -> str:
-        """A SELECT of these columns and ``_vk_w`` BIGINT; summed over equal rows it is exact."""
+    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """SELECTs of these columns and ``_vk_w`` BIGINT, each to be run by itself; summed over equal rows of
+        all of them it is exact."""
 
 
 class Source(Protocol):

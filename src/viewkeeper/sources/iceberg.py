@@ -63,13 +63,16 @@ class IcebergSource:
 
     capabilities = Capabilities(rows_at_version=True, lists_versions=True, acknowledges=False)
 
-    def __init__(self, spark: SparkSession, table: tuple[str, ...]) -> None:
+    def __init__(
+        self, spark: SparkSession, table: tuple[str, ...], read_options: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         self._spark = spark
         self._parts = table
         self._table = show_path(table)
         self._known: History | None = None
         self._standing: Standing | None = None
-        self._reader = TableReader(table)
+        self.read_options = read_options
+        self._reader = TableReader(table, read_options)
         self._columns_then: dict[str, tuple[SourceColumn, ...]] = {}
 
     def current(self) -> Mapping[str, str | None]:
@@ -181,7 +184,7 @@ class IcebergSource:
                     history, old, new, "a column has the name of an Iceberg metadata column"
                 )
             bounds = self._bound_columns(history, mixed, now)
-            for files in read_files(self._spark, self._parts, mixed, bounds):
+            for files in read_files(self._spark, self._reader, mixed, bounds):
                 change = compare_files(files)
                 if isinstance(change, str):
                     return self._compared(history, old, new, change)
@@ -250,6 +253,7 @@ class IcebergSource:
             return self._reader
         return TableReader(
             self._parts,
+            self.read_options,
             {v: translate_columns(now, self._columns_at(v), identity, v) for v in others},
         )
 

@@ -70,10 +70,8 @@ class AppendedFiles:
 
     def sql(self, columns: Sequence[str]) -> str:
         chosen = "" if self.files is None else f" WHERE {_file_in(self.files)}"
-        return (
-            f"SELECT {_columns(columns)}{_weight('1')} FROM {self.table.name} "
-            f"WITH (`start-snapshot-id` = '{int(self.start)}', `end-snapshot-id` = '{int(self.end)}'){chosen}"
-        )
+        source = self.table.appended(self.start, self.end)
+        return f"SELECT {_columns(columns)}{_weight('1')} FROM {source}{chosen}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +208,12 @@ class IcebergChange:
     def method(self) -> str:
         return ", ".join(dict.fromkeys(piece.method for piece in self.pieces))
 
-    def sql(self, columns: Sequence[str]) -> str:
-        return " UNION ALL ".join(piece.sql(columns) for piece in self.pieces)
+    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """One, but for a second stretch that the incremental reader gives: Spark 4.1 loads a table once per
+        statement, and would read the first stretch again."""
+        incremental = [piece.sql(columns) for piece in self.pieces if isinstance(piece, AppendedFiles)]
+        others = [piece.sql(columns) for piece in self.pieces if not isinstance(piece, AppendedFiles)]
+        return (" UNION ALL ".join((*incremental[:1], *others)), *incremental[1:])
 
 
 def paths(files: Sequence[FileEntry]) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ from pyspark.sql import Row, SparkSession
 
 from viewkeeper.sources.iceberg_bounds import BoundColumn, BoundedFile, Bounds
 from viewkeeper.sources.iceberg_history import Segment
-from viewkeeper.sql.quoting import quote, quote_path
+from viewkeeper.sources.iceberg_reader import TableReader
+from viewkeeper.sql.quoting import quote
 
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 
@@ -82,7 +83,7 @@ class FileChange:
 
 def read_files(
     spark: SparkSession,
-    table: tuple[str, ...],
+    table: TableReader,
     segments: Sequence[Segment],
     columns: Sequence[BoundColumn],
 ) -> tuple[SegmentFiles, ...]:
@@ -98,7 +99,7 @@ def read_files(
     )
 
 
-def _entries_query(table: tuple[str, ...], version: str, columns: Sequence[BoundColumn]) -> str:
+def _entries_query(table: TableReader, version: str, columns: Sequence[BoundColumn]) -> str:
     path = f"data_file.lower_bounds[{_DELETE_FILE_PATH_FIELD}]"
     path_high = f"data_file.upper_bounds[{_DELETE_FILE_PATH_FIELD}]"
     bounds = ", ".join(
@@ -115,7 +116,7 @@ def _entries_query(table: tuple[str, ...], version: str, columns: Sequence[Bound
         "CASE WHEN data_file.content = 1 THEN coalesce(data_file.referenced_data_file, "
         f"IF({path} = {path_high}, decode({path}, 'UTF-8'), NULL)) END AS target, "
         f"array({bounds}) AS bounds "
-        f"FROM {quote_path((*table, 'entries'))} VERSION AS OF {int(version)} WHERE status < 2"
+        f"FROM {table.metadata_at('entries', version)} WHERE status < 2"
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.iceberg_identity import TableIdentity
-from viewkeeper.sql.quoting import quote, quote_path
+from viewkeeper.sql.quoting import quote, quote_path, read_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class TableReader:
     """A table, and for the versions whose schema differs from today's: what each column is called there."""
 
     parts: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
     expressions: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
 
     @property
@@ -28,10 +29,16 @@ class TableReader:
 
     def at(self, version: str) -> str:
         """The rows at a version, for FROM, under the names of their own time."""
-        return f"{self.name} VERSION AS OF {int(version)}"
+        return f"{self.name} VERSION AS OF {int(version)}{read_options(self.options)}"
+
+    def appended(self, start: str, end: str) -> str:
+        """The rows that append snapshots added between two versions, for FROM."""
+        between = (("start-snapshot-id", f"{int(start)}"), ("end-snapshot-id", f"{int(end)}"))
+        return self.name + read_options((*between, *self.options))
 
     def metadata_at(self, metadata_table: str, version: str) -> str:
-        return f"{quote_path((*self.parts, metadata_table))} VERSION AS OF {int(version)}"
+        table = quote_path((*self.parts, metadata_table))
+        return f"{table} VERSION AS OF {int(version)}{read_options(self.options)}"
 
     def select(self, columns: Sequence[str], version: str) -> str:
         """The columns for SELECT from :meth:`at`, under today's names; each is followed by a comma."""

@@ -8,11 +8,12 @@ is nested, which is always right.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from typing_extensions import assert_never
 
+from viewkeeper.algebra.estimates import is_small
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
@@ -33,7 +34,7 @@ from viewkeeper.algebra.relations import (
     children,
 )
 from viewkeeper.algebra.scalars import Scalar
-from viewkeeper.sql.quoting import ident, ident_path, literal, parse_path
+from viewkeeper.sql.quoting import ident, ident_path, literal, parse_path, read_options
 from viewkeeper.sql.selects import Select, Term, conjunction, fits, indented, own_terms, scalar_text
 
 
@@ -104,7 +105,9 @@ class _Printer:
                 table = f"{ident_path(parse_path(relation.table))} /* {relation.state.value} */"
                 return _stored(table, relation.table, relation.fields)
             case TableAt():
-                table = ident_path(parse_path(relation.table)) + _at_version(relation.version)
+                table = ident_path(parse_path(relation.table)) + at_version(
+                    relation.version, relation.options
+                )
                 return _stored(table, relation.table, relation.fields)
             case Staged():
                 return _stored(ident_path(parse_path(relation.name)), relation.name, relation.fields)
@@ -181,7 +184,7 @@ class _Printer:
         broadcast = tuple(
             operand.alias
             for at, (operand, child) in enumerate(zip(operands, relation.inputs, strict=True))
-            if (_is_small(child) if chosen is None else at in chosen)
+            if (is_small(_rows(child), child) if chosen is None else at in chosen)
         )
         return Select(terms, tuple(source), broadcast=broadcast)
 
@@ -191,7 +194,7 @@ class _Printer:
         kind = "LEFT ANTI JOIN " if relation.anti else "LEFT SEMI JOIN "
         lines = _prefixed(kind, right.lines)
         lines[-1] += " ON " + (conjunction(on) or "true")
-        broadcast = (right.alias,) if _is_small(relation.keys) else ()
+        broadcast = (right.alias,) if is_small(_rows(relation.keys), relation.keys) else ()
         return Select(left.terms, (*_prefixed("FROM ", left.lines), *lines), broadcast=broadcast)
 
     def _operand(self, relation: Relation, index: int) -> _Operand:
@@ -248,10 +251,16 @@ def _stored(table: str, path: str, fields: tuple[Field, ...]) -> Select:
     return Select(terms, (source,), table=table)
 
 
-def _at_version(version: str | None) -> str:
+def at_version(version: str | None, options: Sequence[tuple[str, str]] = ()) -> str:
+    """What follows a table's name, to read it at a version and with options of its format.
+
+    >>> at_version("7", [("file-open-cost", "262144")])
+    " VERSION AS OF 7 WITH (`file-open-cost` = '262144')"
+    """
     if version is None:
         return ""
-    return " VERSION AS OF " + (version if version.isdecimal() else literal(version))
+    at = " VERSION AS OF " + (version if version.isdecimal() else literal(version))
+    return at + read_options(options)
 
 
 def _can_choose(child: Select, relation: Project) -> bool:
@@ -286,16 +295,15 @@ def _call(call: AggregateCall, child: Select) -> str:
     return f"{call.function}({arguments or '*'})"
 
 
-def _is_small(relation: Relation) -> bool:
+def _rows(relation: Relation) -> int | None:
+    """At most so many rows, where what it is made of says so."""
     match relation:
         case Staged():
-            return relation.small
-        case Filter() | Project() | Distinct() | Aggregate():
-            return _is_small(relation.child)
-        case SemiJoin():
-            return _is_small(relation.child)
+            return relation.rows
+        case Filter() | Project() | Distinct() | Aggregate() | SemiJoin():
+            return _rows(relation.child)
         case _:
-            return False
+            return None
 
 
 def _prefixed(prefix: str, lines: list[str]) -> list[str]:

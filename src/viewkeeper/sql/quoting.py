@@ -6,6 +6,7 @@ Values are bound as parameters; only identifiers are written into statements, an
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from viewkeeper.sql.keywords import KEYWORDS
 
@@ -56,6 +57,16 @@ def show_path(parts: tuple[str, ...]) -> str:
     'lake.sales.`p.os`'
     """
     return ".".join(part if _PLAIN.match(part) else quote(part) for part in parts)
+
+
+def read_options(options: Iterable[tuple[str, str]]) -> str:
+    """Options of a table's format, to follow its name in FROM.
+
+    >>> read_options([("start-snapshot-id", "7")]), read_options(())
+    (" WITH (`start-snapshot-id` = '7')", '')
+    """
+    told = ", ".join(f"{quote(name)} = {literal(value)}" for name, value in options)
+    return f" WITH ({told})" if told else ""
 
 
 def parse_path(text: str) -> tuple[str, ...]:

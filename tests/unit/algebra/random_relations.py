@@ -10,6 +10,8 @@ from random import Random
 from bag_algebra import Bag, Row, evaluate
 
 from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.expressions import Expression, n_term
+from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
@@ -39,6 +41,7 @@ class MemoryLeaves:
     changed: frozenset[str]
     growing: frozenset[str]
     shares: int = 0
+    choose: Callable[[JoinSizes], Expression] = lambda sizes: n_term(len(sizes.changed))
 
     def old(self, scan: Scan) -> Relation:
         return TableAt(scan.table, "old", scan.fields)
@@ -60,6 +63,9 @@ class MemoryLeaves:
     def delta_size(self, scan: Scan) -> int | None:
         return None
 
+    def expression(self, sizes: JoinSizes) -> Expression:
+        return self.choose(sizes)
+
     def share(self, relation: Relation, what: str) -> Relation:
         self.shares += 1
         name = f"{what} {self.shares}"
@@ -67,13 +73,15 @@ class MemoryLeaves:
         return Staged(name, tuple(Field(each, each) for each in relation.columns))
 
 
-def random_leaves(random: Random, tables: Mapping[str, tuple[str, ...]] = TABLES) -> MemoryLeaves:
+def random_leaves(
+    random: Random, tables: Mapping[str, tuple[str, ...]] = TABLES, rows: int = 5
+) -> MemoryLeaves:
     """Tables before and after a change; the change is unconsolidated now and then."""
     stored: dict[str, tuple[tuple[str, ...], Bag]] = {}
     changed, growing = set[str](), set[str]()
     for table, columns in tables.items():
         width = len(columns)
-        before: Bag = Counter(_row(random, width) for _ in range(random.randint(0, 5)))
+        before: Bag = Counter(_row(random, width) for _ in range(random.randint(0, rows)))
         delta: Bag = Counter()
         if random.random() < 0.8:
             changed.add(table)

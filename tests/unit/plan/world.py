@@ -52,8 +52,8 @@ class FakeChange:
     method: str = "appended files"
     reason: str | None = None
 
-    def sql(self, columns: Sequence[str]) -> str:
-        return f"SELECT {', '.join(columns)}, _vk_w FROM changes"
+    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
+        return (f"SELECT {', '.join(columns)}, _vk_w FROM changes",)
 
 
 def view(

@@ -37,7 +37,7 @@ def same(*names: str) -> tuple[tuple[str, str], ...]:
 
 POS = TableAt("lake.shop.pos", "7", fields("store", "item", "qty"))
 STORES = TableAt("lake.shop.stores", "8", (Field("store", "store_2"), Field("city", "city")))
-DELTA = Staged("delta_pos", fields("store", "qty", "_vk_w"), small=True)
+DELTA = Staged("delta_pos", fields("store", "qty", "_vk_w"), rows=100)
 SALES = Aggregate(POS, ("store",), (AggregateCall("total", "sum", (column("qty"),)),))
 QTY_POSITIVE = compose(Column("qty"), " > 0")
 

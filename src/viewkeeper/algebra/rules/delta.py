@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from viewkeeper.algebra.deltas import Delta
-from viewkeeper.algebra.expressions import ChooseExpression, n_term
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
@@ -20,11 +19,11 @@ from viewkeeper.algebra.rules import affected_keys, join, linear
 from viewkeeper.algebra.rules.leaves import Leaves
 
 
-def delta(relation: Relation, leaves: Leaves, expression: ChooseExpression = n_term) -> Delta | None:
+def delta(relation: Relation, leaves: Leaves) -> Delta | None:
     """What the change does to the relation; ``None`` when certainly nothing."""
 
     def recur(child: Relation) -> Delta | None:
-        return delta(child, leaves, expression)
+        return delta(child, leaves)
 
     match relation:
         case Scan():
@@ -38,7 +37,7 @@ def delta(relation: Relation, leaves: Leaves, expression: ChooseExpression = n_t
         case UnionAll():
             return linear.union_delta(relation, [recur(child) for child in relation.inputs])
         case Join():
-            return join.join_delta(relation, [recur(child) for child in relation.inputs], leaves, expression)
+            return join.join_delta(relation, [recur(child) for child in relation.inputs], leaves)
         case Distinct():
             return affected_keys.distinct_delta(relation, recur(relation.child), leaves)
         case Aggregate():

@@ -1,83 +1,160 @@
 """Inner joins of any number of relations, self joins and non-equi conditions included.
 
-Δ(R₁ ⋈ … ⋈ Rₙ) = ⊎ over the terms of a delta expression (see :mod:`viewkeeper.algebra.expressions`).
-A term has one delta, whose weight becomes the weight of the joined row.
+Δ(R₁ ⋈ … ⋈ Rₙ) by a delta expression (:mod:`viewkeeper.algebra.expressions`). The weight of a joined row is
+the product of its deltas' weights; but for the (2ⁿ−1)-term expression a term has only one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, plus
-from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, fan_out, size
-from viewkeeper.algebra.expressions import ChooseExpression, Operand, Term
+from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, fan_out, is_small, join_sizes, size
+from viewkeeper.algebra.expressions import Node, Operand, Term, Terms, Tree, changes, members, places
 from viewkeeper.algebra.relations import Join, Project, Relation
 from viewkeeper.algebra.rules.leaves import Leaves, new, old
-from viewkeeper.algebra.scalars import WEIGHT, keep
+from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep
 
 
-def join_delta(
-    relation: Join, deltas: Sequence[Delta | None], leaves: Leaves, expression: ChooseExpression
-) -> Delta | None:
+def join_delta(relation: Join, deltas: Sequence[Delta | None], leaves: Leaves) -> Delta | None:
     """The sum of the expression's terms, each with its delta first."""
     changed = [delta is not None for delta in deltas]
-    # A delta that several terms read, or that was dear to compute, is shared by the leaves themselves.
-    return plus([_term(relation, term, deltas, leaves) for term in expression(changed)])
+    if not any(changed):
+        return None
+    expression = leaves.expression(join_sizes(relation, changed, leaves))
+    join = _JoinDelta(relation, deltas, leaves)
+    if isinstance(expression, Terms):
+        return plus(join.term(term) for term in expression.terms)
+    return join.of(expression)
 
 
-def _term(relation: Join, term: Term, deltas: Sequence[Delta | None], leaves: Leaves) -> Delta:
-    operands: list[Relation] = []
-    for operand, child, delta in zip(term, relation.inputs, deltas, strict=True):
-        match operand:
-            case Operand.DELTA:
-                assert delta is not None
-                operands.append(delta.relation)
-            case Operand.OLD:
-                operands.append(old(child, leaves))
-            case Operand.NEW:
-                operands.append(new(child, leaves) if delta is not None else old(child, leaves))
-    joined = _delta_first(relation, operands, term.index(Operand.DELTA), leaves)
-    return Delta(Project(joined, keep((*relation.columns, WEIGHT))))
+@dataclass(frozen=True, slots=True)
+class _JoinDelta:
+    relation: Join
+    deltas: Sequence[Delta | None]
+    leaves: Leaves
+
+    def of(self, tree: Tree) -> Delta:
+        """Delta(P) = ⊎ᵢ ⋈P₁′ ⋈ … ⋈ Delta(Pᵢ) ⋈ … ⋈ ⋈Pₘ (Definition 3.1)."""
+        if isinstance(tree, int):
+            delta = self.deltas[tree]
+            assert delta is not None, "what did not change has no term"
+            return delta
+        changed = [delta is not None for delta in self.deltas]
+        terms = []
+        for at, part in enumerate(tree.parts):
+            if not changes(part, changed):
+                continue
+            others = {
+                place: self._new(place) for before in tree.parts[:at] for place in places(members(before))
+            }
+            others |= {
+                place: self._old(place) for after in tree.parts[at + 1 :] for place in places(members(after))
+            }
+            joined = self._delta_first(part, self.of(part).relation, others)
+            terms.append(Delta(Project(joined, keep((*self._columns(tree), WEIGHT)))))
+        total = plus(terms)
+        assert total is not None
+        return total
+
+    def term(self, term: Term) -> Delta:
+        """A term of a flat sum: the first delta joined with all the others, and their weights multiplied."""
+        first, *more = (place for place, operand in enumerate(term) if operand is Operand.DELTA)
+        others = {}
+        for place, operand in enumerate(term):
+            if operand is not Operand.DELTA:
+                others[place] = self._new(place) if operand is Operand.NEW else self._old(place)
+            elif place != first:
+                others[place] = self._weighted(place)
+        joined = self._delta_first(first, self.of(first).relation, others)
+        weight: Scalar = column(WEIGHT)
+        for place in more:
+            weight = compose(weight, " * ", column(_weight(place)))
+        return Delta(Project(joined, (*keep(self.relation.columns), Named(WEIGHT, weight))))
+
+    def _weighted(self, place: int) -> Relation:
+        """A delta beside another one, its weight under a name of its own."""
+        rows = self.of(place).relation
+        return Project(rows, (*keep(rows.columns[:-1]), Named(_weight(place), column(WEIGHT))))
+
+    def _old(self, place: int) -> Relation:
+        return old(self.relation.inputs[place], self.leaves)
+
+    def _new(self, place: int) -> Relation:
+        child = self.relation.inputs[place]
+        return old(child, self.leaves) if self.deltas[place] is None else new(child, self.leaves)
+
+    def _columns(self, tree: Tree) -> list[str]:
+        return [name for place in places(members(tree)) for name in self.relation.inputs[place].columns]
+
+    def _delta_first(self, part: Tree, delta: Relation, others: Mapping[int, Relation]) -> Relation:
+        """A left-deep chain from the delta on, each join saying what is small enough to be broadcast.
+
+        Spark reorders joins little without statistics, and has none of deltas: left alone it would shuffle a
+        big table rather than broadcast a few rows. Large tables come first, to stream past the delta; small
+        ones are then broadcast to what comes out. Broadcasting an intermediate result would collect it before
+        the next join can begin, so that is done only where two large tables follow each other.
+        """
+        relation, leaves = self.relation, self.leaves
+        result, rows = delta, self._rows(part)
+        joined = list(places(members(part)))
+        waiting = list(relation.conjuncts)
+        if isinstance(part, Node):
+            inside = set(self._columns(part))
+            waiting = [conjunct for conjunct in waiting if not conjunct.columns <= inside]
+        small = [_is_dimension(size(child, leaves)) for child in relation.inputs]
+        for at in join_order(relation, joined, list(others), small):
+            available = {*result.columns, *others[at].columns}
+            ready = tuple(conjunct for conjunct in waiting if conjunct.columns <= available)
+            waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
+            broadcast = (1,) if small[at] else (0,) if is_small(rows, result) else ()
+            result = Join((result, others[at]), ready, broadcast)
+            factor = fan_out(relation, at, joined, leaves)
+            rows = None if rows is None or factor is None else rows * factor
+            joined.append(at)
+        return result
+
+    def _rows(self, part: Tree) -> float | None:
+        """Rows of Delta(P), at most or nearly so: every changed row once, times what it is joined with."""
+        if isinstance(part, int):
+            return delta_size(self.relation.inputs[part], self.leaves)
+        total = 0.0
+        inside = list(places(members(part)))
+        for place in inside:
+            if self.deltas[place] is None:
+                continue
+            rows: float | None = delta_size(self.relation.inputs[place], self.leaves)
+            joined = [place]
+            for at in join_order(self.relation, joined, [each for each in inside if each != place], ()):
+                factor = fan_out(self.relation, at, joined, self.leaves)
+                rows = None if rows is None or factor is None else rows * factor
+                joined.append(at)
+            if rows is None:
+                return None
+            total += rows
+        return total
 
 
-def _delta_first(relation: Join, operands: Sequence[Relation], first: int, leaves: Leaves) -> Relation:
-    """A left-deep chain from the delta on, each join saying what is small enough to be broadcast.
-
-    Spark reorders joins little without statistics, and has none of deltas: left alone it would shuffle a big
-    table rather than broadcast a few rows. Large tables come first, to stream past the delta; small ones are
-    then broadcast to what comes out. Broadcasting an intermediate result would collect it before the next
-    join can begin, so that is done only where two large tables follow each other.
-    """
-    result = operands[first]
-    rows: float | None = delta_size(relation.inputs[first], leaves)
-    joined = [first]
-    waiting = list(relation.conjuncts)
-    small = [_is_small(size(child, leaves)) for child in relation.inputs]
-    for at in join_order(relation, first, small)[1:]:
-        available = {*result.columns, *operands[at].columns}
-        ready = tuple(conjunct for conjunct in waiting if conjunct.columns <= available)
-        waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
-        broadcast = (1,) if small[at] else (0,) if _is_small(rows) else ()
-        result = Join((result, operands[at]), ready, broadcast)
-        factor = fan_out(relation, at, joined, leaves)
-        rows = None if rows is None or factor is None else rows * factor
-        joined.append(at)
-    return result
+def _weight(place: int) -> str:
+    return f"{WEIGHT}_{place}"
 
 
-def _is_small(rows: float | None) -> bool:
+def _is_dimension(rows: int | None) -> bool:
     return rows is not None and rows <= SMALL_ROWS
 
 
-def join_order(relation: Join, first: int, small: Sequence[bool]) -> list[int]:
-    """The inputs beginning with ``first``, each next one connected to those before it where possible, and the
-    large ones as early as that allows."""
-    order = [first]
-    rest = [at for at in range(len(relation.inputs)) if at != first]
+def join_order(
+    relation: Join, first: Sequence[int], others: Sequence[int], small: Sequence[bool]
+) -> list[int]:
+    """The others, each next one connected to those before it where possible, and the large ones as early as
+    that allows."""
+    order: list[int] = []
+    rest = sorted(others)
     while rest:
-        reached = {name for at in order for name in relation.inputs[at].columns}
+        reached = {name for at in (*first, *order) for name in relation.inputs[at].columns}
         connected = [at for at in rest if _connects(relation, at, reached)]
-        following = min(connected or rest, key=lambda at: (small[at], at))
+        following = min(connected or rest, key=lambda at: (bool(small) and small[at], at))
         order.append(following)
         rest.remove(following)
     return order

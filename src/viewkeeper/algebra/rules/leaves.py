@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.expressions import Expression
+from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
@@ -44,6 +46,9 @@ class Leaves(Protocol):
 
     def delta_size(self, scan: Scan) -> int | None:
         """Rows of that delta, at most."""
+
+    def expression(self, sizes: JoinSizes) -> Expression:
+        """The delta expression to compute a join's delta by."""
 
     def share(self, relation: Relation, what: str) -> Relation:
         """The same relation, computed once although the rule uses it more than once."""

@@ -1,0 +1,148 @@
+"""How large the deltas of a join's parts are, roughly: what its delta expressions are priced by.
+
+Lee et al. (2001, Section 4) multiply the sizes of the inputs and the selectivity of each condition:
+
+    |⋈P|    = s(P) · Π_{R∈P} |R|
+    |Δ(⋈P)| = s(P) · Σᵢ |R₁′| … |Rᵢ₋₁′| |ΔRᵢ| |Rᵢ₊₁| … |Rₙ|
+
+(As printed, the formula counts the selectivities within a part twice.) Columns that are set equal form a
+class. Of the d₁ ≤ … ≤ dₖ distinct values that its columns have in the inputs of P, the join keeps
+1 / (d₂ · … · dₖ). Where nobody knows how many there are, the smallest table of the class is taken to have the
+column as a key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from viewkeeper.algebra.expressions import places
+from viewkeeper.algebra.scalars import Column, Scalar
+
+UNKNOWN_ROWS = 1_000_000
+"""Of a table without statistics. A wrong guess leads to a worse expression, never to a wrong result."""
+
+_ANY_CONDITION = 1 / 3
+"""What passes a condition that is no equality of two columns."""
+
+_EQUALS = re.compile(r"\s*(=|==|<=>)\s*\Z")
+
+
+@dataclass(frozen=True)
+class JoinInput:
+    """One relation of a join: its name and columns, its rows before and after, those of its delta (``None``
+    when it did not change), and what is known of the distinct values of its columns."""
+
+    name: str
+    columns: frozenset[str]
+    old: float
+    new: float
+    delta: float | None
+    distinct: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """A condition that is no equality: the inputs that it needs, as a bit mask."""
+
+    inputs: int
+    selectivity: float
+
+
+@dataclass(frozen=True)
+class JoinSizes:
+    """The sizes of a join's inputs and of the deltas of any of its parts."""
+
+    inputs: tuple[JoinInput, ...]
+    conjuncts: tuple[Scalar, ...]
+    _known: dict[int, float] = field(default_factory=dict)
+
+    @cached_property
+    def changed(self) -> tuple[bool, ...]:
+        return tuple(each.delta is not None for each in self.inputs)
+
+    @cached_property
+    def old(self) -> tuple[float, ...]:
+        return tuple(each.old for each in self.inputs)
+
+    @cached_property
+    def new(self) -> tuple[float, ...]:
+        return tuple(each.new for each in self.inputs)
+
+    def delta(self, relations: int) -> float:
+        """|Δ(⋈P)|; one factor after the other, for Δ(A ⋈ B) = ΔA ⋈ B ⊎ A′ ⋈ ΔB."""
+        found = self._known.get(relations)
+        if found is None:
+            changed, whole = 0.0, 1.0
+            for place in places(relations):
+                here = self.inputs[place]
+                changed = changed * here.old + whole * (here.delta or 0.0)
+                whole *= here.new
+            found = changed * self.selectivity(relations)
+            self._known[relations] = found
+        return found
+
+    def rows(self, relations: int) -> float:
+        """|⋈P|, in the new state."""
+        whole = 1.0
+        for place in places(relations):
+            whole *= self.inputs[place].new
+        return whole * self.selectivity(relations)
+
+    def selectivity(self, relations: int) -> float:
+        """s(P): the share of the product that passes the conditions within P."""
+        share = 1.0
+        for values in self._classes:
+            here = sorted(values[place] for place in places(relations) if place in values)
+            for distinct in here[1:]:
+                share /= distinct
+        for condition in self._conditions:
+            if condition.inputs & relations == condition.inputs:
+                share *= condition.selectivity
+        return share
+
+    @cached_property
+    def _owner(self) -> dict[str, int]:
+        return {name: at for at, each in enumerate(self.inputs) for name in each.columns}
+
+    @cached_property
+    def _classes(self) -> list[dict[int, float]]:
+        """The classes of equal columns, each with the distinct values that its columns have in each input."""
+        classes: list[set[str]] = []
+        for conjunct in self.conjuncts:
+            pair = equal_columns(conjunct)
+            if pair is None:
+                continue
+            touched = [each for each in classes if not each.isdisjoint(pair)]
+            classes = [each for each in classes if each.isdisjoint(pair)]
+            classes.append(set(pair).union(*touched))
+        return [self._distinct(each) for each in classes]
+
+    def _distinct(self, columns: set[str]) -> dict[int, float]:
+        guess = min(max(1.0, self.inputs[self._owner[name]].new) for name in columns)
+        values: dict[int, float] = {}
+        for name in columns:
+            place = self._owner[name]
+            known = self.inputs[place].distinct.get(name, guess)
+            values[place] = max(values.get(place, 1.0), known)
+        return values
+
+    @cached_property
+    def _conditions(self) -> list[_Condition]:
+        found = []
+        for conjunct in self.conjuncts:
+            if equal_columns(conjunct) is None:
+                needed = {self._owner[name] for name in conjunct.columns}
+                found.append(_Condition(sum(1 << place for place in needed), _ANY_CONDITION))
+        return found
+
+
+def equal_columns(conjunct: Scalar) -> tuple[str, str] | None:
+    """The two columns that a condition sets equal, if that is all it does."""
+    match conjunct.parts:
+        case (Column(one), str(word), Column(two)) if _EQUALS.match(word):
+            return one, two
+        case _:
+            return None

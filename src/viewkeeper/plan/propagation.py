@@ -1,0 +1,96 @@
+"""The delta expression that was chosen for a join, and what it was chosen by: to be run, and to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from viewkeeper.algebra.expressions import (
+    Expression,
+    Node,
+    Terms,
+    Tree,
+    accesses,
+    all_terms,
+    changes,
+    cost,
+    members,
+    n_term,
+    places,
+)
+from viewkeeper.algebra.join_sizes import JoinSizes
+from viewkeeper.algebra.search import find_optimal
+from viewkeeper.plan.situation import Joins
+
+
+@dataclass(frozen=True, slots=True)
+class Propagation:
+    """A join's delta expression: what it costs beside the n-term one, and the estimated rows of the delta of
+    each set of relations in it (sets as bit masks)."""
+
+    inputs: tuple[str, ...]
+    changed: tuple[bool, ...]
+    expression: Expression
+    how: str
+    cost: int
+    n_term_cost: int
+    rows: tuple[tuple[int, int], ...]
+
+    def lines(self) -> Iterator[str]:
+        """The delta propagation tree, as it is drawn in the paper, but lying on its side."""
+        beside = f"{self.cost:,} rows read; by the n-term expression {self.n_term_cost:,}"
+        yield (
+            f"{self.how}: {beside}"
+            if self.cost != self.n_term_cost
+            else f"{self.how}: {self.cost:,} rows read"
+        )
+        if isinstance(self.expression, Node):
+            yield from self._drawn(self.expression, "", "")
+        counts = accesses(self.expression, self.changed)
+        told = ", ".join(f"{name} {count}" for name, count in zip(self.inputs, counts, strict=True))
+        yield f"read {told} times; n − 1 is {len(self.inputs) - 1}"
+
+    def _drawn(self, tree: Tree, first: str, rest: str) -> Iterator[str]:
+        name = " ⋈ ".join(self.inputs[place] for place in places(members(tree)))
+        if not changes(tree, self.changed):
+            yield f"{first}{name}, unchanged"
+            return
+        name = f"Δ({name})" if isinstance(tree, Node) else f"Δ{name}"
+        yield f"{first}{name}  about {dict(self.rows)[members(tree)]:,} rows"
+        parts = tree.parts if isinstance(tree, Node) else ()
+        for at, part in enumerate(parts, 1):
+            last = at == len(parts)
+            yield from self._drawn(part, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+
+
+def propagation(sizes: JoinSizes, joins: Joins) -> Propagation:
+    """The expression for a join of these sizes."""
+    flat = n_term(len(sizes.inputs))
+    expression: Expression
+    match joins:
+        case Joins.OPTIMAL:
+            found = find_optimal(sizes)
+            expression, how = (
+                found.tree,
+                "the best of all delta expressions" if found.exact else "a good delta expression",
+            )
+        case Joins.N_TERM:
+            expression, how = flat, "the n-term expression"
+        case Joins.ALL_TERMS:
+            expression, how = all_terms(sizes.changed), "the expression with all terms"
+    return Propagation(
+        tuple(each.name for each in sizes.inputs),
+        sizes.changed,
+        expression,
+        how,
+        round(cost(expression, sizes)),
+        round(cost(flat, sizes)),
+        tuple((mask, round(sizes.delta(mask))) for mask in _sets(expression)),
+    )
+
+
+def _sets(tree: Expression | Tree) -> list[int]:
+    if isinstance(tree, Terms):
+        return []
+    parts = tree.parts if isinstance(tree, Node) else ()
+    return [members(tree), *(mask for part in parts for mask in _sets(part))]

@@ -1,0 +1,242 @@
+"""Delta expressions: their access counts and costs, and that the search finds the best one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from random import Random
+
+import pytest
+
+from viewkeeper.algebra.expressions import Node, Tree, accesses, all_terms, cost, members, n_term
+from viewkeeper.algebra.join_sizes import JoinInput, JoinSizes
+from viewkeeper.algebra.scalars import Column, Scalar
+from viewkeeper.algebra.search import find_optimal
+
+
+@dataclass
+class RandomSizes:
+    """Sizes that follow no rule at all: the search must not rely on any."""
+
+    changed: Sequence[bool]
+    old: Sequence[float]
+    new: Sequence[float]
+    deltas: Sequence[float]
+
+    def delta(self, relations: int) -> float:
+        return self.deltas[relations]
+
+
+def random_sizes(random: Random, relations: int) -> RandomSizes:
+    changed = [random.random() < 0.7 for _ in range(relations)]
+    changed[random.randrange(relations)] = True
+    old = [float(random.randint(1, 10 ** random.randint(1, 4))) for _ in changed]
+    new = [
+        size + random.randint(-int(size), 20) if moved else size
+        for size, moved in zip(old, changed, strict=True)
+    ]
+    deltas = [float(random.randint(0, 10 ** random.randint(1, 4))) for _ in range(1 << relations)]
+    return RandomSizes(changed, old, new, deltas)
+
+
+def partitions(items: Sequence[int]) -> Iterator[list[list[int]]]:
+    """Every partition of the items."""
+    if not items:
+        yield []
+        return
+    first, *rest = items
+    for smaller in partitions(rest):
+        for at, part in enumerate(smaller):
+            yield [*smaller[:at], [first, *part], *smaller[at + 1 :]]
+        yield [[first], *smaller]
+
+
+class Exhaustive:
+    """The least cost of any recursive partition, each in every order of its parts."""
+
+    def __init__(self, sizes: RandomSizes, *, every_order: bool) -> None:
+        self._sizes = sizes
+        self._every_order = every_order
+        self._known: dict[tuple[int, ...], float] = {}
+
+    def least(self, relations: tuple[int, ...]) -> float:
+        if len(relations) == 1:
+            return 0.0
+        if relations not in self._known:
+            self._known[relations] = min(
+                self._cost([tuple(part) for part in partition])
+                for partition in partitions(relations)
+                if len(partition) > 1
+            )
+        return self._known[relations]
+
+    def _cost(self, parts: Sequence[tuple[int, ...]]) -> float:
+        changed = [part for part in parts if self._changed(part)]
+        inner = sum(self.least(part) + self._sizes.delta(sum(1 << at for at in part)) for part in changed)
+        if self._every_order:
+            return inner + min(self._reads(order) for order in permutations(parts))
+        by_growth = sorted(
+            parts, key=lambda part: self._size(part, self._sizes.new) - self._size(part, self._sizes.old)
+        )
+        return inner + self._reads(by_growth)
+
+    def _reads(self, parts: Sequence[tuple[int, ...]]) -> float:
+        return sum(
+            sum(self._size(before, self._sizes.new) for before in parts[:at])
+            + sum(self._size(behind, self._sizes.old) for behind in parts[at + 1 :])
+            for at, part in enumerate(parts)
+            if self._changed(part)
+        )
+
+    def _changed(self, part: tuple[int, ...]) -> bool:
+        return any(self._sizes.changed[at] for at in part)
+
+    @staticmethod
+    def _size(part: tuple[int, ...], reading: Sequence[float]) -> float:
+        return sum(reading[at] for at in part)
+
+
+@pytest.mark.parametrize(("relations", "cases"), [(2, 1_000), (3, 2_000), (4, 1_000), (5, 200), (6, 30)])
+def test_the_search_finds_what_trying_all_partitions_finds(relations: int, cases: int) -> None:
+    for seed in range(cases):
+        sizes = random_sizes(Random(f"{relations}/{seed}"), relations)
+        found = find_optimal(sizes)
+        assert members(found.tree) == (1 << relations) - 1
+        expected = Exhaustive(sizes, every_order=relations <= 4).least(tuple(range(relations)))
+        assert found.exact
+        assert found.cost == pytest.approx(expected), f"seed {seed}: {found.tree}"
+
+
+def random_tree(random: Random, relations: Sequence[int]) -> Tree:
+    if len(relations) == 1:
+        return relations[0]
+    parts: list[list[int]] = [[] for _ in range(random.randint(2, len(relations)))]
+    for at, relation in enumerate(random.sample(relations, len(relations))):
+        parts[at if at < 2 else random.randrange(len(parts))].append(relation)
+    return Node(tuple(random_tree(random, part) for part in parts if part))
+
+
+def test_no_relation_is_read_more_often_than_by_the_n_term_expression() -> None:
+    """Theorem 2: 1 ≤ Aᵢ ≤ n − 1, when all change."""
+    for seed in range(2_000):
+        random = Random(seed)
+        relations = random.randint(2, 9)
+        tree = random_tree(random, range(relations))
+        assert isinstance(tree, Node)
+        counts = accesses(tree, [True] * relations)
+        assert all(1 <= count <= relations - 1 for count in counts), f"seed {seed}: {tree}"
+        changed = [random.random() < 0.5 for _ in range(relations)]
+        fewer = accesses(tree, changed)
+        assert all(few <= count for few, count in zip(fewer, counts, strict=True))
+
+
+def test_what_did_not_change_has_no_term_but_is_read() -> None:
+    tree = Node((Node((0, 1)), 2))
+    assert accesses(tree, [True, False, False]) == [0, 1, 1]
+    assert accesses(n_term(3), [True, True, False]) == [1, 1, 2]
+    assert accesses(all_terms([True, True, False]), [True, True, False]) == [1, 1, 3]
+
+
+def test_the_example_of_the_paper() -> None:
+    """Expressions (7) and (8): the n-term one reads R₃ twice, the other once, and Δ(R₁ ⋈ R₂) beside it."""
+    sizes = RandomSizes([True] * 3, [10, 20, 1000], [11, 22, 1005], [0, 1, 2, 5, 3, 7, 7, 9])
+    assert cost(n_term(3), sizes) == 2 * 11 + 20 + 22 + 2 * 1000 + 1 + 2 + 3
+    assert cost(Node((Node((0, 1)), 2)), sizes) == 2 * 11 + 20 + 22 + 1000 + 5 + 1 + 2 + 3
+    assert find_optimal(sizes).tree == Node((Node((0, 1)), 2))
+
+
+def joined(relations: int, edges: Sequence[tuple[int, int]], *, changed: int | None = None) -> JoinSizes:
+    """A join along these edges, each between a column of its own on either side."""
+    columns: list[set[str]] = [{f"k{at}"} for at in range(relations)]
+    conjuncts = []
+    for number, (one, two) in enumerate(edges):
+        columns[one].add(f"l{number}")
+        columns[two].add(f"r{number}")
+        conjuncts.append(Scalar((Column(f"l{number}"), " = ", Column(f"r{number}"))))
+    inputs = tuple(
+        JoinInput(
+            f"t{at}",
+            frozenset(each),
+            rows,
+            rows * 1.01,
+            rows * 0.02 if changed is None or at < changed else None,
+        )
+        for at, each in enumerate(columns)
+        for rows in [10.0 ** (2 + at % 4)]
+    )
+    return JoinSizes(inputs, tuple(conjuncts))
+
+
+CHAIN = [(at, at + 1) for at in range(11)]
+STAR = [(0, at) for at in range(1, 12)]
+CLIQUE = [(one, two) for two in range(9) for one in range(two)]
+
+
+@pytest.mark.parametrize(
+    ("relations", "edges"), [(12, CHAIN), (12, STAR), (9, CLIQUE)], ids=["chain", "star", "clique"]
+)
+def test_many_relations_are_searched_whole(relations: int, edges: list[tuple[int, int]]) -> None:
+    sizes = joined(relations, edges)
+    started = time.process_time()
+    found = find_optimal(sizes)
+    assert time.process_time() - started < 10, "it takes well under a second on an idle machine"
+    assert found.exact
+    assert found.cost <= cost(n_term(relations), sizes)
+
+
+def test_more_relations_than_can_be_searched_whole() -> None:
+    """Not the best for certain, and it says so; never worse than the n-term expression."""
+    sizes = joined(25, [(at, at + 1) for at in range(24)], changed=20)
+    found = find_optimal(sizes)
+    assert not found.exact
+    assert members(found.tree) == (1 << 25) - 1
+    assert found.cost < cost(n_term(25), sizes) / 2
+
+
+def test_the_heuristic_is_near_the_best() -> None:
+    ratios = []
+    for seed in range(20):
+        random = Random(seed)
+        edges = [(random.randrange(at), at) for at in range(1, 9)]
+        sizes = joined(9, edges)
+        ratios.append(find_optimal(sizes, exact=5).cost / find_optimal(sizes).cost)
+    assert all(ratio >= 1 - 1e-9 for ratio in ratios)
+    assert sum(ratios) / len(ratios) < 1.5, ratios
+
+
+def test_sizes_of_parts() -> None:
+    """orders ⋈ lineitem along a key, a nation beside them."""
+    equal = Scalar((Column("o"), " = ", Column("l")))
+    wide = Scalar((Column("n"), " < ", Column("o")))
+    sizes = JoinSizes(
+        (
+            JoinInput("o", frozenset({"o"}), 1_000, 1_000, 10),
+            JoinInput("l", frozenset({"l"}), 4_000, 4_000, 40),
+            JoinInput("n", frozenset({"n"}), 25, 25, None),
+        ),
+        (equal, wide),
+    )
+    assert sizes.rows(0b011) == pytest.approx(4_000)
+    assert sizes.delta(0b001) == 10
+    # Ten orders with four lines each, and forty lines with one order each.
+    assert sizes.delta(0b011) == pytest.approx(80)
+    assert sizes.delta(0b101) == pytest.approx(10 * 25 / 3)
+    assert sizes.delta(0b100) == 0
+
+
+def test_a_chain_of_equal_columns_counts_each_table_once() -> None:
+    pairs = [("a", "b"), ("b", "c"), ("a", "c")]
+    conjuncts = tuple(Scalar((Column(one), " = ", Column(two))) for one, two in pairs)
+    inputs = tuple(JoinInput(name, frozenset({name}), 100, 100, 1) for name in "abc")
+    assert JoinSizes(inputs, conjuncts).rows(0b111) == pytest.approx(100)
+
+
+def test_known_distinct_values_are_used() -> None:
+    conjuncts = (Scalar((Column("a"), " = ", Column("b"))),)
+    inputs = (
+        JoinInput("a", frozenset({"a"}), 100, 100, 1, {"a": 10}),
+        JoinInput("b", frozenset({"b"}), 1_000, 1_000, None, {"b": 20}),
+    )
+    assert JoinSizes(inputs, conjuncts).rows(0b11) == pytest.approx(100 * 1_000 / 20)
