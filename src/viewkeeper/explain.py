@@ -164,7 +164,8 @@ def _title(step: Step) -> str:
             how = "into" if step.staged else "as it is read, under the name"
             return f"extract the delta of {step.table} by {step.method} {how} {step.name}"
         case Share():
-            return f"stage the {step.what} of {step.view} as {step.name}"
+            how = "stage" if step.staged else "as it is read, compute"
+            return f"{how} the {step.what} of {step.view} as {step.name}"
         case ComputeGroups():
             return f"compute the touched groups of {step.view} as {step.name}"
         case ComputeBag():

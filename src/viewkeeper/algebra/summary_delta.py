@@ -156,10 +156,15 @@ def _combining(kept: Kept) -> AggregateCall:
 
 
 def touched_by_summary_delta(
-    groups: Groups, stored: Relation, sd: Relation, *, insert_only: bool
+    groups: Groups, stored: Relation, sd: Relation, *, insert_only: bool, few: bool = False
 ) -> Relation:
-    """T from the stored groups, with their identity, and ``sd``, which is read twice: share it first."""
-    touched = restrict(stored, Project(sd, keep(groups.keys))) if groups.keys else stored
+    """T from the stored groups, with their identity, and ``sd``.
+
+    ``sd`` is read twice, so share it first; unless the stored groups are ``few``: then all of them are
+    combined with it, and those that it does not touch are left out afterwards.
+    """
+    few = few and bool(groups.keys)
+    touched = restrict(stored, Project(sd, keep(groups.keys))) if groups.keys and not few else stored
     may_go = [] if insert_only else fragile(groups.kept)
     names = [kept.name for kept in groups.all_kept]
     before = [Named(_was(kept), column(kept.name)) for kept in may_go]
@@ -170,6 +175,9 @@ def touched_by_summary_delta(
         for kept in may_go
         for name, source in ((_came(kept), kept.name), (gone(kept.name), gone(kept.name)))
     ]
+    if few:
+        before.append(Named(_IS, words("0")))
+        change.append(Named(_IS, words("1")))
     both = UnionAll(
         (
             Project(touched, (*keep(groups.keys), *keep(names), *before, *keep([ROW]))),
@@ -184,7 +192,11 @@ def touched_by_summary_delta(
     calls = (*(_combining(kept) for kept in groups.all_kept), *apart, _any_row())
     is_there = compose(column(GROUP_COUNT), " <> 0") if groups.keys else words("true")
     lost = [_lost(kept) for kept in may_go]
-    return _with_operation(groups, Aggregate(both, groups.keys, calls), is_there, lost)
+    combined: Relation = Aggregate(both, groups.keys, calls)
+    if few:
+        marked = Aggregate(both, groups.keys, (*calls, AggregateCall(_IS, "max", (column(_IS),))))
+        combined = Filter(marked, compose(column(_IS), " = 1"))
+    return _with_operation(groups, combined, is_there, lost)
 
 
 def _was(kept: Kept) -> str:

@@ -159,7 +159,11 @@ class Executor:
                 self._extract(step)
             case Share() | ComputeVisible():
                 session = self._session(step.view)
-                self._staging.stage(session, step.name, session.sql(print_relation(step.relation)))
+                rows = session.sql(print_relation(step.relation))
+                if isinstance(step, Share) and not step.staged:
+                    self._staging.name(session, step.name, rows)
+                else:
+                    self._staging.stage(session, step.name, rows)
             case ComputeGroups():
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_groups(step))
             case ComputeBag():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.derived_changes import Upper, derived_changes
+from viewkeeper.algebra.estimates import SMALL_ROWS
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.preaggregation import preaggregation
 from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, scans
@@ -200,7 +201,8 @@ class Maintaining:
             summary_delta(groups, prepared.relation, insert_only=only), prepared.source, prepared.parts
         )
         rows = groups_touched(self.work.changed or 0, view.rows)
-        touched = touched_by_summary_delta(groups, stored, sd, insert_only=only)
+        few = view.rows is not None and view.rows <= SMALL_ROWS
+        touched = touched_by_summary_delta(groups, stored, sd, insert_only=only, few=few)
         columns = tuple(Field(each, each) for each in touched.columns)
         after = Staged(name, columns, sd.rows)
         draft.sharing.made[view.name] = SharedDelta(view, sd, only, rows, after)

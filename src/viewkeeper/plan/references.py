@@ -54,8 +54,8 @@ def _mentions(text: str, name: str) -> int:
 
 
 def settled(steps: Sequence[Step], *, stage_extracts: bool = False) -> list[Step]:
-    """The steps, with nothing staged that is read in one place only: an extract that one step reads once,
-    rows that only their installation reads. Staging them would be a pass over the rows for nothing."""
+    """The steps, with nothing staged that is read in one place only: an extract or a shared result that one
+    step reads once, rows that only their installation reads. Staging them would be a pass for nothing."""
     names = [step.name for step in steps if not isinstance(step, (Install, Publish))]
     computing = [step for step in steps if not isinstance(step, Install)]
     read = sum((staged_by(step, names) for step in computing), Counter[str]())
@@ -66,6 +66,8 @@ def _settled(step: Step, read: Counter[str], *, stage_extracts: bool) -> Step:
     match step:
         case Extract():
             return replace(step, staged=stage_extracts or read[step.name] != 1)
+        case Share():
+            return replace(step, staged=read[step.name] != 1)
         case ComputeRows():
             return replace(step, staged=read[step.name] > 0)
         case Install(source=ComputeRows() as source):

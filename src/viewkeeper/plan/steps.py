@@ -51,13 +51,17 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Stage a result that the steps of one view read more than once. ``parts``: what it goes through."""
+    """Stage a result that is read more than once. ``parts``: what it goes through.
+
+    Not staged where it turns out to be read once: then it is but a name for the query.
+    """
 
     name: str
     view: str
     what: str
     relation: Relation
     parts: tuple[str, ...] = ()
+    staged: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from viewkeeper import __version__
+from viewkeeper.cli import commands
 from viewkeeper.cli.main import app
 
 COMMANDS = ["init", "plan", "refresh", "explain", "status", "verify", "repair", "history", "demo"]
@@ -69,6 +70,28 @@ def test_debug_shows_the_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     shown = run(app, ["--debug", "status"])
     assert shown.exit_code == 1
     assert "Traceback" in shown.stderr and "VK-PROJECT" in shown.stderr
+
+
+def test_ctrl_c_is_a_message_and_exit_code_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "status", interrupted)
+    shown = run(app, ["status", "--project", str(tmp_path)])
+    assert shown.exit_code == 130
+    assert shown.stderr == "Interrupted; nothing more was published.\n"
+
+
+def test_a_cluster_that_is_none(tmp_path: Path) -> None:
+    """In a process of its own, for there a session is made afresh."""
+    run(app, ["init", str(tmp_path)])
+    settings = "connection:\n  master: nonsense\n  catalog: lake\n"
+    (tmp_path / "viewkeeper.yml").write_text(settings, encoding="utf-8")
+    command = [sys.executable, "-m", "viewkeeper", "plan", "--project", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "[VK-SETUP-SPARK] no Spark session on nonsense: " in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_errors_as_json(tmp_path: Path) -> None:

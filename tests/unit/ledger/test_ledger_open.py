@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -38,6 +39,13 @@ def refused(url: str) -> LedgerError:
         Ledger.open(url)
     assert raised.value.hint
     return raised.value
+
+
+def test_postgresql_without_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # as if it were not installed
+    error = refused("postgresql://nobody@localhost/nowhere")
+    assert error.code == "VK-LEDGER-DRIVER"
+    assert error.hint == "pip install 'viewkeeper[postgres]'"
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
