@@ -80,7 +80,7 @@ def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
                 relation, [delta_size(child, leaves) != 0 for child in relation.inputs], leaves
             )
             leaf = sum(known.delta(1 << place) for place in range(len(relation.inputs)))  # counted in inner
-            return _sum([*inner, round(cost(leaves.expression(known), known) - leaf)])
+            return _sum([*inner, round(cost(leaves.expression(relation, known), known) - leaf)])
         case Aggregate() | Distinct():
             return _sum([*inner, *sizes, *sizes])  # the affected keys, looked up before and after
         case _:

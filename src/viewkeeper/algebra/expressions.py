@@ -14,7 +14,7 @@ own, but is an operand of the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -149,17 +149,22 @@ def _count(tree: Tree, changed: Sequence[bool], counts: list[int]) -> None:
         _count(part, changed, counts)
 
 
-def cost(expression: Expression, sizes: Sizes) -> float:
-    """The work under the linear metric: what all the operands of all the terms hold (expression (9))."""
+def cost(expression: Expression, sizes: Sizes, given: Collection[int] = ()) -> float:
+    """The work under the linear metric: what all the operands of all the terms hold (expression (9)).
+
+    ``given``: sets whose delta is there already.
+    """
     if isinstance(expression, Terms):
         return sum(_operand(each, at, sizes) for term in expression.terms for at, each in enumerate(term))
+    if members(expression) in given:
+        return 0.0
     total = 0.0
     for at, part in enumerate(expression.parts):
         if changes(part, sizes.changed):
             total += sizes.delta(members(part))
             total += sum(_read(before, sizes.new) for before in expression.parts[:at])
             total += sum(_read(behind, sizes.old) for behind in expression.parts[at + 1 :])
-            total += cost(part, sizes) if isinstance(part, Node) else 0.0
+            total += cost(part, sizes, given) if isinstance(part, Node) else 0.0
     return total
 
 

@@ -84,6 +84,12 @@ class JoinSizes:
             self._known[relations] = found
         return found
 
+    def part(self, relations: int) -> JoinSizes:
+        """The sizes of some of the inputs alone."""
+        inputs = tuple(self.inputs[place] for place in places(relations))
+        names = frozenset[str]().union(*(each.columns for each in inputs))
+        return JoinSizes(inputs, tuple(each for each in self.conjuncts if each.columns <= names))
+
     def rows(self, relations: int) -> float:
         """|⋈P|, in the new state."""
         whole = 1.0

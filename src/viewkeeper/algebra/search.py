@@ -21,7 +21,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -46,22 +46,26 @@ class Found:
     exact: bool
 
 
-def find_optimal(sizes: Sizes, *, exact: int = EXACT) -> Found:
-    """The best delta expression; beyond ``exact`` relations a good one."""
+def find_optimal(sizes: Sizes, *, exact: int = EXACT, given: Collection[int] = ()) -> Found:
+    """The best delta expression; beyond ``exact`` relations a good one.
+
+    ``given``: sets whose delta is there already. To compute it costs nothing, to read it what it holds.
+    """
     relations = len(sizes.changed)
     if relations < 2:
         return Found(n_term(relations), sizes.delta((1 << relations) - 1), exact=True)
     if relations <= exact:
-        tree = _Search(sizes).tree()
-        return Found(tree, cost(tree, sizes), exact=True)
+        tree = _Search(sizes, given).tree()
+        return Found(tree, cost(tree, sizes, given), exact=True)
     tree = _greedy(sizes, exact)
-    return Found(tree, cost(tree, sizes), exact=False)
+    return Found(tree, cost(tree, sizes, given), exact=False)
 
 
 class _Search:
     """The dynamic program. Sets are bit masks; every table has an entry for each set."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, given: Collection[int]) -> None:
+        self._given = np.array(sorted(given), dtype=np.int64)
         self._changed = sum(1 << at for at, changed in enumerate(sizes.changed) if changed)
         self._relations = len(sizes.changed)
         self._sets = 1 << self._relations
@@ -116,7 +120,7 @@ class _Search:
             how[0, better], how[1, better] = number, parts[rows, at][better]
         for place, mask in enumerate(sets):
             self._best[int(mask)] = (int(how[0, place]), int(how[1, place]))
-        self._settle(sets, best)
+        self._settle(sets, np.where(np.isin(sets, self._given), 0.0, best))
 
     def _settle(self, sets: _Sets, best: _Costs) -> None:
         """Now that it is known what these cost, they may be parts of larger sets, or all there is of one."""

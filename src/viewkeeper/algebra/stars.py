@@ -54,7 +54,7 @@ def qualified(table: str, column: str) -> str:
 
 def star_of(groups: Groups, meaning: Hashable = None) -> Star | None:
     """The view as a star; ``None`` when it is no single block, or reads a table twice."""
-    block = _block(groups.child)
+    block = block_of(groups.child)
     if block is None or len({scan.table for scan in block.scans}) < len(block.scans):
         return None
     kept = {
@@ -71,31 +71,34 @@ def star_of(groups: Groups, meaning: Hashable = None) -> Star | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
+    """One block of SELECT, FROM and WHERE: its tables, its conditions, and what each of its columns is."""
+
     scans: tuple[Scan, ...]
     conditions: tuple[Scalar, ...]
     values: Mapping[str, Scalar]
 
 
-def _block(relation: Relation) -> _Block | None:
+def block_of(relation: Relation) -> Block | None:
+    """The relation as one block; ``None`` when it is more than that."""
     match relation:
         case Scan(table, fields):
             values = {each.name: Scalar((Column(qualified(table, each.stored)),)) for each in fields}
-            return _Block((relation,), (), values)
+            return Block((relation,), (), values)
         case Filter(child, predicate):
-            below = _block(child)
+            below = block_of(child)
             if below is None:
                 return None
             condition = _canonical(predicate, below.values)
-            return _Block(below.scans, (*below.conditions, condition), below.values)
+            return Block(below.scans, (*below.conditions, condition), below.values)
         case Project(child, items):
-            below = _block(child)
+            below = block_of(child)
             if below is None:
                 return None
             projected = {item.name: _canonical(item.scalar, below.values) for item in items}
-            return _Block(below.scans, below.conditions, projected)
+            return Block(below.scans, below.conditions, projected)
         case Join(inputs, conjuncts):
-            parts = [_block(child) for child in inputs]
+            parts = [block_of(child) for child in inputs]
             known = [part for part in parts if part is not None]
             if len(known) < len(parts):
                 return None
@@ -103,7 +106,7 @@ def _block(relation: Relation) -> _Block | None:
             conditions = [condition for part in known for condition in part.conditions]
             conditions += [_canonical(conjunct, values) for conjunct in conjuncts]
             scans = tuple(scan for part in known for scan in part.scans)
-            return _Block(scans, tuple(conditions), values)
+            return Block(scans, tuple(conditions), values)
         case _:
             return None
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from viewkeeper.algebra.deltas import Delta
-from viewkeeper.algebra.relations import Scan
+from viewkeeper.algebra.relations import Join, Scan, Staged
+from viewkeeper.algebra.rules.delta import delta
+from viewkeeper.plan.common_deltas import CommonDeltas, scans_of
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
 from viewkeeper.plan.references import settled, without_unused
 from viewkeeper.plan.sharing import sharing_between
@@ -16,8 +18,9 @@ from viewkeeper.plan.steps import Compute, ComputeVisible, Extract, Install, Ins
 class Draft:
     """What is planned so far. Views are added parents first."""
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, common: CommonDeltas | None = None) -> None:
         self.situation = situation
+        self.common = CommonDeltas() if common is None else common
         self.inputs = {view.name: view for view in (*situation.read_only, *situation.views)}
         self.outcomes = {
             view.name: ParentOutcome(Strategy.UNCHANGED, None, None, 0) for view in situation.read_only
@@ -63,14 +66,34 @@ class Draft:
             return table, view.vector[table], self.situation.versions[table]
         return parent.storage, view.vector[table], parent.snapshot
 
-    def leaves(self, view: ViewInput, changed_rows: int | None = None) -> ViewLeaves:
+    def leaves(
+        self, view: ViewInput, changed_rows: int | None = None, common: CommonDeltas | None = None
+    ) -> ViewLeaves:
         """What stands for tables in the rules, for this view."""
         parents = {
             table: (self.inputs[table], self.outcomes[table])
             for table in view.analysis.tables
             if table in self.inputs
         }
-        return ViewLeaves(view, self.situation, parents, self._extracts, self.add, self.name, changed_rows)
+        return ViewLeaves(
+            view,
+            self.situation,
+            parents,
+            self._extracts,
+            self.add,
+            self.name,
+            changed_rows,
+            self.common if common is None else common,
+            self._compute_common,
+        )
+
+    def _compute_common(self, view: ViewInput, relation: Join, what: str, rows: int) -> Staged:
+        """Add the steps that compute the delta of a part that several views need."""
+        self.extract_for(view, scans_of(relation))
+        leaves = self.leaves(view, rows, self.common.smaller(len(relation.inputs)))
+        change = delta(relation, leaves)
+        assert change is not None, "something changed"
+        return leaves.share(change.relation, what)
 
     # Steps.
 

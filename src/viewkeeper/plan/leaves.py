@@ -8,10 +8,21 @@ from dataclasses import dataclass
 from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.expressions import Expression
 from viewkeeper.algebra.join_sizes import JoinSizes
-from viewkeeper.algebra.relations import Field, Filter, Nothing, Project, Relation, Scan, Staged, TableAt
+from viewkeeper.algebra.relations import (
+    Field,
+    Filter,
+    Join,
+    Nothing,
+    Project,
+    Relation,
+    Scan,
+    Staged,
+    TableAt,
+)
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
+from viewkeeper.plan.common_deltas import CommonDeltas, Problem
 from viewkeeper.plan.propagation import Propagation, propagation
-from viewkeeper.plan.situation import Situation, ViewInput
+from viewkeeper.plan.situation import Situation, Span, ViewInput
 from viewkeeper.plan.steps import Extract, Share, Step, Strategy
 
 
@@ -37,6 +48,8 @@ class ViewLeaves:
         add_step: Callable[[Step], None],
         new_name: Callable[[str], str],
         changed_rows: int | None,
+        common: CommonDeltas,
+        compute_common: Callable[[ViewInput, Join, str, int], Staged],
     ) -> None:
         self._view = view
         self._situation = situation
@@ -46,6 +59,8 @@ class ViewLeaves:
         self._new_name = new_name
         # What a rule shares are keys or groups of the changed rows: there are at most as many.
         self._changed_rows = changed_rows
+        self._common = common
+        self._compute_common = compute_common
         self.propagations: list[Propagation] = []
 
     def old(self, scan: Scan) -> Relation:
@@ -98,17 +113,34 @@ class ViewLeaves:
         missed = self._situation.changes.get((parent.storage, self._view.vector[scan.table], parent.snapshot))
         return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
 
-    def expression(self, sizes: JoinSizes) -> Expression:
+    def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """As the options say; what was chosen is kept, to be explained."""
-        chosen = propagation(sizes, self._situation.options.joins)
+        problem = Problem(self._view, relation, sizes, self._span_of)
+        self._common.problems[self._view.name, relation] = problem
+        chosen = propagation(sizes, self._situation.options.joins, self._common.given(problem))
         self.propagations.append(chosen)
         return chosen.expression
+
+    def common_delta(self, relation: Join, relations: int) -> Delta | None:
+        """Of what several views need; computed by whichever comes first."""
+        problem = self._common.problems.get((self._view.name, relation))
+        if problem is None:
+            return None
+        return self._common.delta(
+            problem, relations, lambda join, what, rows: self._compute_common(self._view, join, what, rows)
+        )
 
     def share(self, relation: Relation, what: str, parts: tuple[str, ...] = ()) -> Staged:
         """Stage it: the rule reads it more than once."""
         name = self._new_name("shared")
         self._add_step(Share(name, self._view.name, what, relation, parts))
         return _staged(name, relation.columns, self._changed_rows)
+
+    def _span_of(self, view: ViewInput, table: str) -> Span:
+        """Also of a parent: its storage is a table like any other."""
+        if table not in self._parents:
+            return table, view.vector[table], self._situation.versions[table]
+        return table, view.vector[table], self._parents[table][0].snapshot
 
     def _span(self, table: str) -> tuple[str, str | None, str | None]:
         return table, self._view.vector[table], self._situation.versions[table]

@@ -10,18 +10,22 @@ from dataclasses import replace
 
 from viewkeeper.algebra.estimates import work_of_delta
 from viewkeeper.plan.choice import choose
+from viewkeeper.plan.common_deltas import CommonDeltas, Problem, choose_common
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome
 from viewkeeper.plan.maintaining import Maintaining
 from viewkeeper.plan.recomputing import Recomputing
 from viewkeeper.plan.sharing import SharedDelta, parents_first
-from viewkeeper.plan.situation import Situation, ViewInput
+from viewkeeper.plan.situation import Joins, Situation, ViewInput
 from viewkeeper.plan.steps import EpochPlan, Publish, Strategy, ViewPlan, Work
 
 
 def plan_epoch(situation: Situation) -> EpochPlan:
-    """The plan of one epoch over the situation's views."""
-    return _Planner(situation).plan()
+    """The plan of one epoch over the situation's views: each alone, then with what they have in common."""
+    alone = _Planner(situation, CommonDeltas())
+    plan = alone.plan()
+    chosen = choose_common(alone.problems(plan)) if situation.options.joins is Joins.OPTIMAL else {}
+    return _Planner(situation, CommonDeltas(chosen)).plan() if chosen else plan
 
 
 def unfilled(situation: Situation) -> EpochPlan:
@@ -37,9 +41,14 @@ def unfilled(situation: Situation) -> EpochPlan:
 
 
 class _Planner:
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, common: CommonDeltas) -> None:
         self._situation = situation
-        self._draft = Draft(situation)
+        self._draft = Draft(situation, common)
+
+    def problems(self, plan: EpochPlan) -> list[Problem]:
+        """The joins of this plan whose deltas are computed from the tables."""
+        maintained = {view.view for view in plan.views if view.propagations}
+        return [each for each in self._draft.common.problems.values() if each.view.name in maintained]
 
     def plan(self) -> EpochPlan:
         ordered = parents_first(self._situation.views, self._draft.sharing)

@@ -35,6 +35,8 @@ class Propagation:
     cost: int
     n_term_cost: int
     rows: tuple[tuple[int, int], ...]
+    common: tuple[int, ...] = ()
+    """The sets whose delta is computed once for several views."""
 
     def lines(self) -> Iterator[str]:
         """The delta propagation tree, as it is drawn in the paper, but lying on its side."""
@@ -56,20 +58,22 @@ class Propagation:
             yield f"{first}{name}, unchanged"
             return
         name = f"Δ({name})" if isinstance(tree, Node) else f"Δ{name}"
-        yield f"{first}{name}  about {dict(self.rows)[members(tree)]:,} rows"
+        yield f"{first}{name}  about {dict(self.rows)[members(tree)]:,} rows" + (
+            ", computed once for several views" if members(tree) in self.common else ""
+        )
         parts = tree.parts if isinstance(tree, Node) else ()
         for at, part in enumerate(parts, 1):
             last = at == len(parts)
             yield from self._drawn(part, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
 
 
-def propagation(sizes: JoinSizes, joins: Joins) -> Propagation:
-    """The expression for a join of these sizes."""
+def propagation(sizes: JoinSizes, joins: Joins, given: frozenset[int] = frozenset()) -> Propagation:
+    """The expression for a join of these sizes, when some deltas are there already."""
     flat = n_term(len(sizes.inputs))
     expression: Expression
     match joins:
         case Joins.OPTIMAL:
-            found = find_optimal(sizes)
+            found = find_optimal(sizes, given=given)
             expression, how = (
                 found.tree,
                 "the best of all delta expressions" if found.exact else "a good delta expression",
@@ -83,9 +87,10 @@ def propagation(sizes: JoinSizes, joins: Joins) -> Propagation:
         sizes.changed,
         expression,
         how,
-        round(cost(expression, sizes)),
+        round(cost(expression, sizes, given)),
         round(cost(flat, sizes)),
         tuple((mask, round(sizes.delta(mask))) for mask in _sets(expression)),
+        tuple(sorted(given)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from bag_algebra import Bag, Row, evaluate
@@ -42,6 +42,7 @@ class MemoryLeaves:
     growing: frozenset[str]
     shares: int = 0
     choose: Callable[[JoinSizes], Expression] = lambda sizes: n_term(len(sizes.changed))
+    common: dict[int, Delta] = field(default_factory=dict)
 
     def old(self, scan: Scan) -> Relation:
         return TableAt(scan.table, "old", scan.fields)
@@ -63,8 +64,11 @@ class MemoryLeaves:
     def delta_size(self, scan: Scan) -> int | None:
         return None
 
-    def expression(self, sizes: JoinSizes) -> Expression:
+    def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         return self.choose(sizes)
+
+    def common_delta(self, relation: Join, relations: int) -> Delta | None:
+        return self.common.get(relations)
 
     def share(self, relation: Relation, what: str) -> Relation:
         self.shares += 1

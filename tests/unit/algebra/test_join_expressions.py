@@ -9,11 +9,13 @@ from bag_algebra import Bag, evaluate, net
 from random_relations import MemoryLeaves, random_leaves
 from test_search import random_tree
 
+from viewkeeper.algebra.common_parts import common_join, part_of
+from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.expressions import Node, all_terms, n_term
-from viewkeeper.algebra.relations import Field, Join, Scan
+from viewkeeper.algebra.relations import Field, Join, Project, Scan
 from viewkeeper.algebra.rules.delta import delta
 from viewkeeper.algebra.rules.leaves import new, old
-from viewkeeper.algebra.scalars import Scalar, column, compose
+from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep
 from viewkeeper.algebra.search import find_optimal
 
 TABLES = {"a": ("x", "y"), "b": ("x", "z"), "c": ("y", "z")}
@@ -44,6 +46,7 @@ def random_condition(random: Random, columns: list[str]) -> Scalar:
         compose(one, " + ", two, " > ", three),
         compose(one, " IS NOT NULL"),
         compose("1 = 1"),
+        compose("1 = 0"),
     )
     return random.choice(shapes)
 
@@ -76,3 +79,60 @@ def test_all_expressions_give_the_same_delta() -> None:
             found = Counter() if change is None else net(change, leaves.stored)
             assert found == expected, f"seed {seed}, {name}: {relation}, {tree}"
     assert nested > CASES / 3
+
+
+def test_a_part_that_is_computed_for_several_views() -> None:
+    """Over more columns than this view needs, and under other names."""
+    tried = 0
+    for seed in range(CASES):
+        random = Random(seed)
+        tables = random.sample(list(TABLES), 3)
+        inputs = [
+            Scan(table, tuple(Field(name, f"{name}{at}") for name in TABLES[table][: random.choice((1, 2))]))
+            for at, table in enumerate(tables)
+        ]
+        columns = [name for each in inputs for name in each.columns]
+        conjuncts = [random_condition(random, columns) for _ in range(random.randint(0, 3))]
+        relation = Join(tuple(inputs), tuple(conjuncts))
+        leaves = random_leaves(random, TABLES, rows=4)
+        mask = random.choice((0b011, 0b110, 0b101, 0b111))
+        local = part_of(relation, mask)
+        assert local is not None
+        needed = {(table, name) for table, name in every_column() if table in local.part.tables}
+        join = common_join(local.part, needed if random.random() < 0.5 else local.columns)
+        change = delta(join.relation, leaves)
+        if change is None:
+            continue
+        tried += 1
+        mine = [Named(name, column(join.names[shared])) for name, shared in local.names.items()]
+        leaves.common = {mask: Delta(Project(change.relation, (*mine, *keep([WEIGHT]))))}
+        (other,) = (at for at in range(3) if not mask >> at & 1) if mask != 0b111 else (0,)
+        parts = tuple(at for at in range(3) if mask >> at & 1)
+        tree = Node(parts) if mask == 0b111 else Node((other, Node(parts)))
+        leaves.choose = lambda sizes, tree=tree: tree
+        found = delta(relation, leaves)
+        assert found is not None
+        assert net(found, leaves.stored) == difference(relation, leaves), f"seed {seed}: {relation}, {mask:b}"
+    assert tried > CASES / 2
+
+
+def every_column() -> list[tuple[str, str]]:
+    return [(table, name) for table, names in TABLES.items() for name in names]
+
+
+def test_parts_of_other_tables_or_conditions_are_others() -> None:
+    def scan(table: str, *columns: str, prefix: str = "") -> Scan:
+        return Scan(table, tuple(Field(name, prefix + name) for name in columns))
+
+    one = Join((scan("a", "x", "y"), scan("b", "z")), (compose(column("x"), " = ", column("z")),))
+    same = Join(
+        (scan("b", "z", prefix="p"), scan("a", "x", prefix="p")),
+        (compose(column("pz"), " = ", column("px")),),
+    )
+    less = Join(one.inputs, ())
+    twice = Join((scan("a", "x"), scan("a", "x", prefix="p")), ())
+    found = [part_of(each, 0b11) for each in (one, same, less)]
+    assert found[0] is not None and found[1] is not None and found[2] is not None
+    assert found[0].part == found[1].part
+    assert found[0].part != found[2].part
+    assert part_of(twice, 0b11) is None

@@ -22,7 +22,7 @@ def join_delta(relation: Join, deltas: Sequence[Delta | None], leaves: Leaves) -
     changed = [delta is not None for delta in deltas]
     if not any(changed):
         return None
-    expression = leaves.expression(join_sizes(relation, changed, leaves))
+    expression = leaves.expression(relation, join_sizes(relation, changed, leaves))
     join = _JoinDelta(relation, deltas, leaves)
     if isinstance(expression, Terms):
         return plus(join.term(term) for term in expression.terms)
@@ -41,6 +41,9 @@ class _JoinDelta:
             delta = self.deltas[tree]
             assert delta is not None, "what did not change has no term"
             return delta
+        common = self.leaves.common_delta(self.relation, members(tree))
+        if common is not None:
+            return Delta(Project(common.relation, keep((*self._columns(tree), WEIGHT))))
         changed = [delta is not None for delta in self.deltas]
         terms = []
         for at, part in enumerate(tree.parts):

@@ -47,8 +47,11 @@ class Leaves(Protocol):
     def delta_size(self, scan: Scan) -> int | None:
         """Rows of that delta, at most."""
 
-    def expression(self, sizes: JoinSizes) -> Expression:
+    def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """The delta expression to compute a join's delta by."""
+
+    def common_delta(self, relation: Join, relations: int) -> Delta | None:
+        """Δ(⋈P) of some inputs of a join (a bit mask), if it is computed for other views, too."""
 
     def share(self, relation: Relation, what: str) -> Relation:
         """The same relation, computed once although the rule uses it more than once."""

@@ -1,0 +1,154 @@
+"""Deltas of joined tables that several views of an epoch need: found, chosen, and computed once.
+
+An epoch is planned as if every view were alone. Then the parts that views have in common are tried, the most
+promising first: the part is paid for once, and for each view the search is done again with its delta given.
+What makes the views together cheaper is kept, and the epoch is planned again with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from viewkeeper.algebra.common_parts import LocalPart, Part, common_join, part_of
+from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.expressions import cost, places
+from viewkeeper.algebra.join_sizes import JoinSizes
+from viewkeeper.algebra.relations import Join, Project, Scan, Staged
+from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
+from viewkeeper.algebra.search import find_optimal
+from viewkeeper.define.definitions import SessionPins
+from viewkeeper.plan.situation import Span, ViewInput
+
+_TRIED = 16
+"""So many of the most promising parts are tried."""
+
+_MOST_RELATIONS = 10
+"""Of joins with more relations the parts are not looked through: there are too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonPart:
+    """A part, the versions between which its tables changed, and what gives the words of its conditions their
+    meaning: a delta is the same only if all of these are."""
+
+    part: Part
+    spans: frozenset[Span]
+    meaning: SessionPins
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A join of one view whose delta is needed."""
+
+    view: ViewInput
+    relation: Join
+    sizes: JoinSizes
+    spans: Callable[[ViewInput, str], Span] = field(compare=False)
+
+    def common(self, relations: int) -> tuple[CommonPart, LocalPart] | None:
+        """What these inputs are to all views, and to this one."""
+        found = part_of(self.relation, relations)
+        if found is None:
+            return None
+        spans = frozenset(self.spans(self.view, table) for table in found.part.tables)
+        return CommonPart(found.part, spans, self.view.definition.session), found
+
+    def sets(self) -> Iterable[int]:
+        """The sets of two inputs or more that anything changed in."""
+        if len(self.relation.inputs) > _MOST_RELATIONS:
+            return ()
+        everything = range(3, 1 << len(self.relation.inputs))
+        return (
+            mask
+            for mask in everything
+            if mask.bit_count() > 1 and any(self.sizes.changed[place] for place in places(mask))
+        )
+
+
+@dataclass(slots=True)
+class CommonDeltas:
+    """The common parts of an epoch: those chosen, the columns needed of them, and those computed so far."""
+
+    chosen: dict[CommonPart, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    problems: dict[tuple[str, Join], Problem] = field(default_factory=dict)
+    _staged: dict[CommonPart, tuple[Staged, dict[str, str]]] = field(default_factory=dict)
+
+    def smaller(self, tables: int) -> CommonDeltas:
+        """Those of fewer tables: what a part of so many may itself be computed from."""
+        chosen = {part: needed for part, needed in self.chosen.items() if len(part.part.tables) < tables}
+        return CommonDeltas(chosen, {}, self._staged)
+
+    def given(self, problem: Problem) -> frozenset[int]:
+        """The sets of a join's inputs whose delta is common."""
+        if not self.chosen:
+            return frozenset()
+        found = ((mask, problem.common(mask)) for mask in problem.sets())
+        return frozenset(mask for mask, common in found if common is not None and common[0] in self.chosen)
+
+    def delta(
+        self, problem: Problem, relations: int, compute: Callable[[Join, str, int], Staged]
+    ) -> Delta | None:
+        """Δ(⋈P) under the view's names, if it is common; computed when it is first asked for."""
+        found = problem.common(relations) if self.chosen else None
+        if found is None or found[0] not in self.chosen:
+            return None
+        common, local = found
+        if common not in self._staged:
+            join = common_join(common.part, self.chosen[common])
+            tables = " ⋈ ".join(table.rsplit(".", 1)[-1] for table in sorted(common.part.tables))
+            rows = round(problem.sizes.delta(relations))
+            made = compute(join.relation, f"Δ({tables}), for several views,", rows)
+            self._staged[common] = made, dict(join.names)
+        staged, names = self._staged[common]
+        mine = [Named(name, column(names[shared])) for name, shared in local.names.items()]
+        return Delta(Project(staged, (*mine, *keep([WEIGHT]))))
+
+
+def choose_common(problems: Sequence[Problem]) -> dict[CommonPart, frozenset[tuple[str, str]]]:
+    """The parts to compute once, each with the columns that the views need of it."""
+    places_of: dict[CommonPart, list[tuple[int, int]]] = {}
+    columns: dict[CommonPart, frozenset[tuple[str, str]]] = {}
+    for at, problem in enumerate(problems):
+        for mask in problem.sets():
+            found = problem.common(mask)
+            if found is not None:
+                places_of.setdefault(found[0], []).append((at, mask))
+                columns[found[0]] = columns.get(found[0], frozenset()) | found[1].columns
+    shared = {part: where for part, where in places_of.items() if len(where) > 1}
+    alone = {part: _alone(problems[where[0][0]], where[0][1]) for part, where in shared.items()}
+    promising = sorted(shared, key=lambda part: (1 - len(shared[part])) * alone[part])[:_TRIED]
+
+    chosen: list[CommonPart] = []
+    given: list[set[int]] = [set() for _ in problems]
+    costs = [_cost(problem, ()) for problem in problems]
+    for part in promising:
+        more = [set(each) for each in given]
+        for at, mask in shared[part]:
+            more[at].add(mask)
+        touched = {at for at, _ in shared[part]}
+        after = [
+            _cost(problem, more[at]) if at in touched else costs[at] for at, problem in enumerate(problems)
+        ]
+        if sum(after) + alone[part] < sum(costs):
+            chosen.append(part)
+            given, costs = more, after
+    return {part: columns[part] for part in chosen}
+
+
+def _cost(problem: Problem, given: Collection[int]) -> float:
+    everything = (1 << len(problem.relation.inputs)) - 1
+    if everything in given:
+        return problem.sizes.delta(everything)
+    return cost(find_optimal(problem.sizes, given=given).tree, problem.sizes, given)
+
+
+def _alone(problem: Problem, relations: int) -> float:
+    """What it costs to compute a part once, and to keep it."""
+    sizes = problem.sizes.part(relations)
+    return find_optimal(sizes).cost + problem.sizes.delta(relations)
+
+
+def scans_of(relation: Join) -> list[Scan]:
+    """The tables of a common part."""
+    return [child for child in relation.inputs if isinstance(child, Scan)]

@@ -1,0 +1,67 @@
+"""Deltas of joined tables that several views need are computed once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from viewkeeper.algebra.relations import Aggregate, AggregateCall
+from viewkeeper.algebra.scalars import column
+from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.references import staged_by
+from viewkeeper.plan.situation import Joins, Options, Situation, ViewInput
+from viewkeeper.plan.steps import EpochPlan, Extract, Publish, Share
+
+from .world import SALES, STORES, FakeChange, joined, large, rows, situation, view
+
+AT_ONE = {SALES: "1", STORES: "1"}
+per_city = Aggregate(joined, ("city",), (AggregateCall("total", "max", (column("amount"),)),))
+
+
+def both_changed(*views: ViewInput) -> Situation:
+    changed = situation(*views, sales=FakeChange(), stores=FakeChange(1, 1))
+    return replace(changed, policy="incremental")
+
+
+def common(plan: EpochPlan) -> list[Share]:
+    return [step for step in plan.steps if isinstance(step, Share) and "several views" in step.what]
+
+
+def readers(plan: EpochPlan, name: str) -> set[str]:
+    """The views of the steps that read what is staged under that name."""
+    steps = (step for step in plan.steps if not isinstance(step, (Publish, Extract)))
+    return {step.view for step in steps if staged_by(step, [name])[name]}
+
+
+def test_the_delta_of_a_join_that_two_views_have_is_computed_once() -> None:
+    one = view("rows", rows, (SALES, STORES), vector=AT_ONE)
+    other = view("per_city", per_city, (SALES, STORES), vector=AT_ONE)
+    plan = plan_epoch(both_changed(one, other))
+    (share,) = common(plan)
+    assert share.what == "Δ(sales ⋈ stores), for several views,"
+    assert share.staged
+    assert readers(plan, share.name) == {one.name, other.name}
+    for extract in (step for step in plan.steps if isinstance(step, Extract)):
+        assert readers(plan, extract.name) == {share.view}
+        assert not extract.staged, "only the shared delta reads it, once"
+    (told,) = plan.views[0].propagations
+    assert any("computed once for several views" in line for line in told.lines())
+
+    n_term = plan_epoch(replace(both_changed(one, other), options=Options(joins=Joins.N_TERM)))
+    assert not common(n_term)
+
+
+def test_a_condition_above_the_join_is_applied_to_what_is_shared() -> None:
+    one = view("rows", rows, (SALES, STORES), vector=AT_ONE)
+    assert common(plan_epoch(both_changed(one, view("large", large, (SALES, STORES), vector=AT_ONE))))
+
+
+def test_views_in_another_time_zone_or_at_other_versions_share_nothing() -> None:
+    one = view("rows", rows, (SALES, STORES), vector=AT_ONE)
+    other = view("per_city", per_city, (SALES, STORES), vector=AT_ONE)
+    pins = replace(other.definition.session, time_zone="Asia/Tokyo")
+    elsewhere = replace(other, definition=replace(other.definition, session=pins))
+    assert not common(plan_epoch(both_changed(one, elsewhere)))
+    older = replace(other, vector={SALES: "0", STORES: "1"})
+    changed = both_changed(one, older)
+    changed = replace(changed, changes={**changed.changes, (SALES, "0", "2"): FakeChange()})
+    assert not common(plan_epoch(changed))
