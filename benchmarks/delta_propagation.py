@@ -1,0 +1,186 @@
+"""The experiments of the delta-propagation paper (Lee, Son, Kim; CIKM 2001, Section 5), on Spark.
+
+The view joins CUSTOMER, ORDERS, LINEITEM, SUPPLIER, NATION and REGION. *changes* (its Figure 4): 2 to
+10 % of every relation changed; *sizes* (Figure 5): databases of 50 to 200 %, 10 % changed; *three*: 1 % of
+customer, orders and lineitem, the rest unchanged. Half of the changed rows are deleted, as many inserted.
+
+Each round applies a change afresh and then times one way to compute the view's delta, from extracted changes;
+the first round warms up, the median of the others counts. Recomputing is the query itself, written into the
+storage. What the ways are estimated to read stands beside what they took, and their rank correlation below.
+
+    python benchmarks/delta_propagation.py --save
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import report
+import tpch
+import viewkeeper as vk
+
+VIEW = "six_way"
+WARM_UP = 1
+CHANGED_PERCENT = (2, 4, 6, 8, 10)
+SCALES = (0.5, 1.0, 1.5, 2.0)
+WAYS = {
+    "optimal": vk.Options(joins=vk.Joins.OPTIMAL, stage_extracts=True),
+    "n-term": vk.Options(joins=vk.Joins.N_TERM, stage_extracts=True),
+    "all terms": vk.Options(joins=vk.Joins.ALL_TERMS, stage_extracts=True),
+}
+UPDATES = {
+    "customer": ("c_custkey", "c_name = concat(substr(c_name, 1, 18), '{batch}')"),
+    "orders": ("o_orderkey", "o_orderdate = date_add(o_orderdate, 1)"),
+    "lineitem": ("l_orderkey, l_linenumber", "l_quantity = l_quantity + 1"),
+    "supplier": ("s_suppkey", "s_name = concat(substr(s_name, 1, 18), '{batch}')"),
+    "nation": ("n_nationkey", "n_name = concat(substr(n_name, 1, 5), '{batch}')"),
+    "region": ("r_regionkey", "r_name = concat(substr(r_name, 1, 4), '{batch}')"),
+}
+"""The key of each table, and a change to a column that the view shows."""
+
+THREE = ("customer", "orders", "lineitem")
+
+
+def change(spark: SparkSession, tables: Sequence[str], percent: float, batch: int) -> None:
+    """Update half as many rows of each table: each is deleted and inserted. Of a table of few rows, one."""
+    for table in tables:
+        key, update = UPDATES[table]
+        rows = spark.table(table).count()
+        lot = f"pmod(xxhash64({key}, {batch}), {round(200 / percent)}) = 0"
+        if rows < 200:
+            lot = f"{key} = {batch % rows}"
+        spark.sql(f"UPDATE {table} SET {update.format(batch=batch)} WHERE {lot}")
+
+
+@dataclass
+class Timed:
+    """What one way was estimated to read, and the seconds that it took."""
+
+    work: int
+    seconds: list[float] = field(default_factory=list)
+
+
+def measure(
+    wh: vk.Warehouse, tables: Sequence[str], percent: float, rounds: int, batches: Iterator[int]
+) -> dict[str, Timed]:
+    """Every way, one after the other in each round."""
+    found: dict[str, Timed] = {}
+    for round_ in range(WARM_UP + rounds):
+        for way, options in WAYS.items():
+            change(wh.spark, tables, percent, next(batches))
+            wh.options = options
+            (planned,) = wh.plan(policy="incremental").views
+            (told,) = planned.propagations
+            epoch = wh.refresh(policy="incremental")
+            seconds = epoch.seconds["compute"] - epoch.seconds.get("extract", 0.0)
+            timed = found.setdefault(way, Timed(told.cost))
+            if round_ >= WARM_UP:
+                timed.seconds.append(seconds)
+            print(
+                f"{percent:g} % of {len(tables)} tables, {way}: {seconds:.2f} s, {told.cost:,} rows",
+                flush=True,
+            )
+        started = time.monotonic()
+        wh.refresh(policy="full")
+        timed = found.setdefault("recompute", Timed(planned.work.full or 0))
+        if round_ >= WARM_UP:
+            timed.seconds.append(time.monotonic() - started)
+    return found
+
+
+def row(label: dict[str, object], found: dict[str, Timed]) -> dict[str, object]:
+    """One line of a table: seconds, and in brackets the millions of rows that were to be read."""
+    told = {
+        way: f"{statistics.median(timed.seconds):.2f} ({timed.work / 1e6:.1f})"
+        for way, timed in found.items()
+    }
+    ratio = statistics.median(found["n-term"].seconds) / statistics.median(found["optimal"].seconds)
+    return {**label, **told, "n-term / optimal": round(ratio, 2)}
+
+
+def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's: that of the ranks."""
+
+    def ranks(values: Sequence[float]) -> list[float]:
+        ordered = sorted(values)
+        return [ordered.index(value) + (ordered.count(value) - 1) / 2 for value in values]
+
+    return statistics.correlation(ranks([one for one, _ in pairs]), ranks([two for _, two in pairs]))
+
+
+def opened(folder: Path, data: Path, scale: float) -> vk.Warehouse:
+    """The tables of one scale, and the view over them."""
+    wh = vk.connect(folder / f"scale-{scale:g}")
+    tpch.load(wh.spark, tpch.generate(data, scale), "spread")
+    wh.sql(f"CREATE MATERIALIZED VIEW {VIEW} AS {tpch.JOIN}")
+    return wh
+
+
+def main() -> None:
+    arguments = _arguments()
+    folder = Path(tempfile.mkdtemp(prefix="viewkeeper-", dir=arguments.data))
+    batches = iter(range(1, 1_000_000))
+    rows: dict[str, list[dict[str, object]]] = {"changes": [], "sizes": [], "three": []}
+    pairs: list[tuple[float, float]] = []
+    try:
+        for scale in SCALES if "sizes" in arguments.experiments else (1.0,):
+            wh = opened(folder, arguments.data, scale)
+            for experiment, tables, percents in _experiments(arguments.experiments, scale):
+                for percent in percents:
+                    found = measure(wh, tables, percent, arguments.rounds, batches)
+                    label: dict[str, object] = {"scale": scale, "changed %": percent}
+                    rows[experiment].append(row(label, found))
+                    pairs += [
+                        (timed.work, statistics.median(timed.seconds))
+                        for way, timed in found.items()
+                        if way != "recompute"
+                    ]
+                    print(report.table(rows[experiment]), flush=True)
+            exact = all(check.ok for check in wh.verify())
+            print(f"scale {scale:g}: {'exact' if exact else 'WRONG'}", flush=True)
+            assert exact
+            wh.close()
+            shutil.rmtree(folder / f"scale-{scale:g}")
+        print(f"rank correlation of estimated work and time: {rank_correlation(pairs):.2f}")
+        if arguments.save:
+            for experiment, found_rows in rows.items():
+                if found_rows:
+                    report.save(
+                        f"delta_propagation-{experiment}", f"Delta propagation: {experiment}", found_rows
+                    )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _experiments(wanted: Sequence[str], scale: float) -> Iterator[tuple[str, Sequence[str], Sequence[float]]]:
+    if "sizes" in wanted:
+        yield "sizes", tpch.TABLES, (10,)
+    if scale == 1.0 and "changes" in wanted:
+        yield "changes", tpch.TABLES, CHANGED_PERCENT
+    if scale == 1.0 and "three" in wanted:
+        yield "three", THREE, (1,)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--experiments",
+        nargs="+",
+        choices=("changes", "sizes", "three"),
+        default=["changes", "sizes", "three"],
+    )
+    return report.arguments(parser)
+
+
+if __name__ == "__main__":
+    main()
