@@ -18,6 +18,7 @@ from viewkeeper.algebra.relations import Join, Project, Scan, Staged
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
 from viewkeeper.algebra.search import find_optimal
 from viewkeeper.define.definitions import SessionPins
+from viewkeeper.plan.propagation import Propagation
 from viewkeeper.plan.situation import Span, ViewInput
 
 _TRIED = 16
@@ -72,12 +73,21 @@ class CommonDeltas:
 
     chosen: dict[CommonPart, frozenset[tuple[str, str]]] = field(default_factory=dict)
     problems: dict[tuple[str, Join], Problem] = field(default_factory=dict)
+    _solved: dict[tuple[str, Join, tuple[bool, ...]], Propagation] = field(default_factory=dict)
     _staged: dict[CommonPart, tuple[Staged, dict[str, str]]] = field(default_factory=dict)
 
     def smaller(self, tables: int) -> CommonDeltas:
         """Those of fewer tables: what a part of so many may itself be computed from."""
         chosen = {part: needed for part, needed in self.chosen.items() if len(part.part.tables) < tables}
-        return CommonDeltas(chosen, {}, self._staged)
+        return CommonDeltas(chosen, _staged=self._staged)
+
+    def solved(self, problem: Problem, search: Callable[[frozenset[int]], Propagation]) -> Propagation:
+        """The expression for a join, searched when first asked for: it is priced, and then computed."""
+        self.problems[problem.view.name, problem.relation] = problem
+        key = (problem.view.name, problem.relation, problem.sizes.changed)
+        if key not in self._solved:
+            self._solved[key] = search(self.given(problem))
+        return self._solved[key]
 
     def given(self, problem: Problem) -> frozenset[int]:
         """The sets of a join's inputs whose delta is common."""

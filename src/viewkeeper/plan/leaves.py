@@ -116,8 +116,9 @@ class ViewLeaves:
     def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """As the options say; what was chosen is kept, to be explained."""
         problem = Problem(self._view, relation, sizes, self._span_of)
-        self._common.problems[self._view.name, relation] = problem
-        chosen = propagation(sizes, self._situation.options.joins, self._common.given(problem))
+        chosen = self._common.solved(
+            problem, lambda given: propagation(sizes, self._situation.options.joins, given)
+        )
         self.propagations.append(chosen)
         return chosen.expression
 
