@@ -11,6 +11,7 @@ from itertools import count
 
 from pyspark.sql import SparkSession
 
+from viewkeeper.execute.tuning import reading_files
 from viewkeeper.session import CATALOG
 from viewkeeper.sources.contract import Change, Source
 from viewkeeper.sources.iceberg import IcebergSource
@@ -79,7 +80,7 @@ class IcebergHarness(SourceHarness):
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(self.parts[:2])}")
         self.create()
         self._rows: dict[str | None, Bag] = {}
-        self.source: IcebergSource = IcebergSource(spark, self.parts)
+        self.source: IcebergSource = IcebergSource(spark, self.parts, reading_files(2))
 
     def create(
         self, columns: str = "id INT, part INT, name STRING, price DECIMAL(8,2), at TIMESTAMP"
