@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from viewkeeper.errors import LeaseError, LedgerError, RefreshError, ViewkeeperError
 from viewkeeper.events import (
@@ -31,6 +32,7 @@ from viewkeeper.execute.installing import InstallContext
 from viewkeeper.install import storage
 from viewkeeper.install.publish import EPOCH_PROPERTY, Head
 from viewkeeper.kept_deltas import drop_kept, drop_tables, install_only, record
+from viewkeeper.learning import told, whole
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.records import (
     Chore,
@@ -340,7 +342,7 @@ class EpochRunner:
 
 
 def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> ViewRefreshRecord:
-    estimates = {"work_incremental": plan.work.incremental, "work_full": plan.work.full}
+    estimates: dict[str, Any] = {"work_incremental": plan.work.incremental, "work_full": plan.work.full}
     if outcome is None:
         return ViewRefreshRecord(plan.view, plan.strategy.value, None, plan.reason, estimates=estimates)
     counts = outcome.counts
@@ -351,6 +353,9 @@ def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> View
             plan.view, plan.strategy.value, installed, plan.reason, rows, rows, None, None,
             outcome.compute_seconds, outcome.install_seconds, estimates, derived_from=plan.derived_from,
         )  # fmt: skip
+    is_join = plan.installer is Installer.APPLY_BAG
+    counted = {**outcome.parts, **(whole(plan, counts.total) if is_join else {})}
+    estimates["parts"] = told(plan, counted)
     return ViewRefreshRecord(
         plan.view, plan.strategy.value, installed, plan.reason, counts.total, counts.inserted,
         counts.deleted, counts.updated, outcome.compute_seconds, outcome.install_seconds, estimates,

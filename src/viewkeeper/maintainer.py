@@ -25,6 +25,7 @@ from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.verifying import Comparison
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.kept_deltas import kept_deltas, plan_of
+from viewkeeper.learning import learned
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
@@ -201,13 +202,15 @@ class Maintainer:
     ) -> Situation:
         self._emit(StepStarted(None, Phase.OBSERVE, ""))
         started = time.monotonic()
+        concerned = list(names)
         situation = observe(
             self.engine,
             library,
-            names,
+            concerned,
             policy=policy,
             options=self.options,
             storages=storages,
+            learned=learned(self.ledger, concerned),
             prefix=f"vk_{uuid.uuid4().hex[:8]}",
         )
         if not without_data:
@@ -222,7 +225,14 @@ class Maintainer:
         """What a refresh of these views would do now. Touches nothing."""
         library = self.library()
         closure = library.graph.closure(names)
-        situation = observe(self.engine, library, closure, policy=policy, options=self.options)
+        situation = observe(
+            self.engine,
+            library,
+            closure,
+            policy=policy,
+            options=self.options,
+            learned=learned(self.ledger, closure),
+        )
         return plan_epoch(situation), situation
 
     # Refresh.

@@ -11,7 +11,7 @@ from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import Observed
 from viewkeeper.library import KnownView, Library
-from viewkeeper.plan.situation import USUAL, Options, Situation, Span, ViewInput
+from viewkeeper.plan.situation import USUAL, Counted, Options, Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.quoting import parse_path, quote_path
@@ -25,6 +25,7 @@ def observe(
     policy: str | None = None,
     options: Options = USUAL,
     storages: Mapping[str, str] | None = None,
+    learned: Mapping[str, Mapping[str, Counted]] | None = None,
     prefix: str = "vk",
 ) -> Situation:
     """The situation for refreshing these views. ``storages`` gives views that are (re)defined in this very
@@ -51,6 +52,7 @@ def observe(
         rows=observed.rows,
         read_options={table: engine.observer.source(table).read_options for table in observed.versions},
         unwritten=_unwritten(engine, views, observed),
+        learned=learned or {},
         policy=policy,
         options=options,
         prefix=prefix,

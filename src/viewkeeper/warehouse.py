@@ -36,6 +36,7 @@ from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view
 from viewkeeper.extending import Extension, extensions
 from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
+from viewkeeper.learning import Estimate, estimates
 from viewkeeper.ledger import Ledger, sqlite_url
 from viewkeeper.library import Library
 from viewkeeper.plan.choice import POLICIES
@@ -276,6 +277,11 @@ class Warehouse:
         name = self._find(view) if view else None
         spark = self._maintainer_.engine.spark if self._maintainer_ else None
         return History([epoch_of(record) for record in self._ledger.epochs(view=name, limit=limit)], spark)
+
+    def estimates(self, view: str | None = None, *, limit: int | None = None) -> list[Estimate]:
+        """What the deltas of joins were estimated to hold, and what they held, newest epoch first; ``limit``
+        many refreshes are looked at."""
+        return estimates(self._ledger, self._find(view) if view else None, limit)
 
     def at(self, epoch: int) -> WarehouseAt:
         """The warehouse as it was at an epoch: all views together."""

@@ -73,6 +73,10 @@ def test_every_expression_keeps_every_join_exact(shop: Warehouse) -> None:
         assert told.cost <= told.n_term_cost or way is vk.Joins.ALL_TERMS
         assert set(strategies(shop.refresh(policy="incremental")).values()) == {"incremental"}
         assert_exact(shop)
+    # What was counted is remembered: as estimated, or corrected by it.
+    newest = shop.estimates("chain")[0]
+    assert newest.part == "customer ⋈ orders ⋈ line ⋈ supplier ⋈ nation"
+    assert newest.actual == shop.history("chain")[0].view("chain").delta_rows
     # Some of them alone: emptied, and filled again.
     shop.options = vk.Options()
     shop.spark.sql("DELETE FROM line")

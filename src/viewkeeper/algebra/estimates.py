@@ -97,7 +97,7 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
         tables = ", ".join(scan.table.rsplit(".", 1)[-1] for scan in scans(child))
         name = tables if isinstance(child, Scan) else f"[{tables}]"
         inputs.append(JoinInput(name, frozenset(child.columns), rows, rows, delta if has_changed else None))
-    return JoinSizes(tuple(inputs), relation.conjuncts)
+    return JoinSizes(tuple(inputs), relation.conjuncts, leaves.corrections)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -57,6 +57,8 @@ class JoinSizes:
 
     inputs: tuple[JoinInput, ...]
     conjuncts: tuple[Scalar, ...]
+    corrections: Mapping[str, float] = field(default_factory=dict)
+    """By which factor the estimate for some inputs, by their names, was wrong before."""
     _known: dict[int, float] = field(default_factory=dict)
 
     @cached_property
@@ -71,8 +73,17 @@ class JoinSizes:
     def new(self) -> tuple[float, ...]:
         return tuple(each.new for each in self.inputs)
 
+    def name(self, relations: int) -> str:
+        """What some of the inputs are called together."""
+        return " ⋈ ".join(self.inputs[place].name for place in places(relations))
+
     def delta(self, relations: int) -> float:
-        """|Δ(⋈P)|; one factor after the other, for Δ(A ⋈ B) = ΔA ⋈ B ⊎ A′ ⋈ ΔB."""
+        """|Δ(⋈P)|, corrected by what is known of it."""
+        factor = self.corrections.get(self.name(relations), 1.0) if self.corrections else 1.0
+        return self.uncorrected(relations) * factor
+
+    def uncorrected(self, relations: int) -> float:
+        """|Δ(⋈P)| by the formula; one input after the other, for Δ(A ⋈ B) = ΔA ⋈ B ⊎ A′ ⋈ ΔB."""
         found = self._known.get(relations)
         if found is None:
             changed, whole = 0.0, 1.0
@@ -88,7 +99,8 @@ class JoinSizes:
         """The sizes of some of the inputs alone."""
         inputs = tuple(self.inputs[place] for place in places(relations))
         names = frozenset[str]().union(*(each.columns for each in inputs))
-        return JoinSizes(inputs, tuple(each for each in self.conjuncts if each.columns <= names))
+        inside = tuple(each for each in self.conjuncts if each.columns <= names)
+        return JoinSizes(inputs, inside, self.corrections)
 
     def rows(self, relations: int) -> float:
         """|⋈P|, in the new state."""

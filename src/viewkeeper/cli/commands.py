@@ -13,6 +13,7 @@ from viewkeeper.cli.output import Output
 from viewkeeper.cli.progress import showing
 from viewkeeper.cli.tables import (
     constraints_table,
+    estimates_table,
     history_table,
     propagated_table,
     refresh_table,
@@ -172,9 +173,16 @@ def verify_constraints(output: Output, folder: Path | None) -> int:
     return 0 if ok else 1
 
 
-def history(output: Output, folder: Path | None, view: str | None, limit: int | None) -> int:
-    """Show the epochs."""
+def history(
+    output: Output, folder: Path | None, view: str | None, limit: int | None, *, estimates: bool = False
+) -> int:
+    """Show the epochs, or what was estimated in them."""
     with _opened(folder) as (_, warehouse):
+        if estimates:
+            found = warehouse.estimates(view, limit=limit)
+            document = {"estimates": [each.to_dict() for each in found]}
+            output.answer(document, estimates_table(found) if found else "Nothing was counted yet.")
+            return 0
         epochs = list(warehouse.history(view, limit=limit))
     document = {"epochs": [epoch.to_dict() for epoch in epochs]}
     output.answer(document, history_table(epochs) if epochs else "No epochs yet.")

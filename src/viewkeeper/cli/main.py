@@ -247,12 +247,15 @@ def history(
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many.")] = None,
     project: ProjectFolder = None,
     *,
+    estimates: Annotated[
+        bool, typer.Option("--estimates", help="What deltas of joins were estimated to hold, and held.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show the epochs, newest first. Needs no Spark."""
     from viewkeeper.cli import commands
 
-    raise typer.Exit(commands.history(Output(json=json), project, view, limit))
+    raise typer.Exit(commands.history(Output(json=json), project, view, limit, estimates=estimates))
 
 
 @app.command()

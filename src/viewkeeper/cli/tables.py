@@ -9,6 +9,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from viewkeeper.learning import Estimate
 from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
@@ -124,6 +125,22 @@ def history_table(epochs: Sequence[Epoch]) -> Table:
                     escape(view.reason or ""),
                 )
             number = moment = ""
+    return table
+
+
+def estimates_table(estimates: Sequence[Estimate]) -> Table:
+    """What was estimated and what it was; newest first."""
+    table = _table("epoch>", "view", "delta of", "estimated>", "actual>", "times>")
+    short = _short_names([each.view for each in estimates])
+    for each in estimates:
+        table.add_row(
+            str(each.epoch),
+            short[each.view],
+            escape(each.part),
+            _count(each.estimated, shown=True),
+            _count(each.actual, shown=True),
+            f"{each.factor:.2f}",
+        )
     return table
 
 

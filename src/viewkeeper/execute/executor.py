@@ -52,6 +52,8 @@ class Outcome:
     installed: Installed | None = None
     compute_seconds: float = 0.0
     install_seconds: float = 0.0
+    parts: dict[str, int] = field(default_factory=dict)
+    """Rows of the deltas of parts of its joins, where they were counted."""
 
     @property
     def variant(self) -> str | None:
@@ -162,8 +164,10 @@ class Executor:
                 rows = session.sql(print_relation(step.relation))
                 if isinstance(step, Share) and not step.staged:
                     self._staging.name(session, step.name, rows)
-                else:
-                    self._staging.stage(session, step.name, rows)
+                    return
+                staged = self._staging.stage(session, step.name, rows)
+                if isinstance(step, Share) and step.counts is not None:
+                    self._outcome(step.view).parts[step.counts] = staged.count()
             case ComputeGroups():
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_groups(step))
             case ComputeBag():
@@ -246,6 +250,10 @@ class Executor:
         if found != deleted:
             raise _negative(step.view, f"{deleted} rows to delete, {found} of them stored")
 
+    def _outcome(self, view: str) -> Outcome:
+        with self._lock:
+            return self.outcomes.setdefault(view, Outcome())
+
     def _timed(self, view: str, phase: Phase, run: Callable[[], Counts]) -> None:
         self._emit(StepStarted(view, phase, ""))
         started = time.monotonic()
@@ -255,8 +263,8 @@ class Executor:
             self.failed_view = self.failed_view or view
             raise
         seconds = time.monotonic() - started
+        outcome = self._outcome(view)
         with self._lock:
-            outcome = self.outcomes.setdefault(view, Outcome())
             outcome.counts = counts
             if phase is Phase.COMPUTE:
                 outcome.compute_seconds += seconds

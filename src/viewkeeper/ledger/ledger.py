@@ -29,6 +29,7 @@ from viewkeeper.ledger.records import (
     Chore,
     EpochRecord,
     FailureRecord,
+    JsonObject,
     Lease,
     NewEpoch,
     NewPropagation,
@@ -104,6 +105,13 @@ class Ledger:
         """Published epochs, newest first; with ``view`` those that have a refresh of it."""
         with self._database.reading() as connection:
             return queries.epochs(connection, view=view, limit=limit)
+
+    def estimates(
+        self, view: str | None = None, limit: int | None = None
+    ) -> tuple[tuple[int, str, JsonObject], ...]:
+        """Epoch, view, and what was estimated for its refresh, newest first; of all views, or of one."""
+        with self._database.reading() as connection:
+            return queries.estimates(connection, view, limit)
 
     def states(self, epoch_id: int | None = None) -> dict[str, ViewState]:
         """The state of each view as of an epoch (None: the latest), in the order of their creation.

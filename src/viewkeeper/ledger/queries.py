@@ -15,6 +15,7 @@ from viewkeeper.ledger.records import (
     ChoreKind,
     EpochRecord,
     FailureRecord,
+    JsonObject,
     SourceObservation,
     ViewRecord,
     ViewRefreshRecord,
@@ -150,6 +151,20 @@ def observations(connection: Connection) -> dict[str, SourceObservation]:
     """When each source was last looked at, and the version it had."""
     rows = connection.execute(select(schema.observations).order_by(schema.observations.c.source))
     return {row.source: SourceObservation(row.version, row.observed_at, row.details) for row in rows}
+
+
+def estimates(
+    connection: Connection, view: str | None, limit: int | None
+) -> tuple[tuple[int, str, JsonObject], ...]:
+    """Epoch, view, and what was estimated for its refresh, newest first."""
+    table = schema.refreshes
+    wanted = select(table.c.epoch_id, table.c.view, table.c.estimates).order_by(
+        table.c.epoch_id.desc(), table.c.place
+    )
+    if view is not None:
+        wanted = wanted.where(table.c.view == view)
+    rows = connection.execute(wanted.limit(limit))
+    return tuple((row.epoch_id, row.view, row.estimates) for row in rows)
 
 
 def _defined(epoch_id: int | None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
@@ -22,7 +22,7 @@ from viewkeeper.algebra.relations import (
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
 from viewkeeper.plan.common_deltas import CommonDeltas, Problem
 from viewkeeper.plan.propagation import Propagation, propagation
-from viewkeeper.plan.situation import Situation, Span, ViewInput
+from viewkeeper.plan.situation import Counted, Situation, Span, ViewInput
 from viewkeeper.plan.steps import Extract, Share, Step, Strategy
 
 
@@ -117,10 +117,29 @@ class ViewLeaves:
         """As the options say; what was chosen is kept, to be explained."""
         problem = Problem(self._view, relation, sizes, self._span_of)
         chosen = self._common.solved(
-            problem, lambda given: propagation(sizes, self._situation.options.joins, given)
+            problem, lambda given: propagation(sizes, self._situation.options.joins, given, self._counted)
         )
         self.propagations.append(chosen)
         return chosen.expression
+
+    @property
+    def corrections(self) -> Mapping[str, float]:
+        """As the ledger remembers it of this view."""
+        return {part: counted.factor for part, counted in self._counted.items()}
+
+    def part_delta(self, relation: Join, relations: int, delta: Delta) -> Delta:
+        """Counted once, so that it need not be guessed from then on."""
+        problem = self._common.problems.get((self._view.name, relation))
+        part = problem.sizes.name(relations) if problem is not None else None
+        if problem is None or part is None or part in self._counted:
+            return delta
+        name = self._new_name("part")
+        self._add_step(Share(name, self._view.name, f"Δ({part})", delta.relation, counts=part))
+        return Delta(_staged(name, delta.relation.columns, round(problem.sizes.delta(relations))))
+
+    @property
+    def _counted(self) -> Mapping[str, Counted]:
+        return self._situation.learned.get(self._view.name, {})
 
     def common_delta(self, relation: Join, relations: int) -> Delta | None:
         """Of what several views need; computed by whichever comes first."""

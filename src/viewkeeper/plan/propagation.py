@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from viewkeeper.algebra.expressions import (
@@ -20,7 +20,7 @@ from viewkeeper.algebra.expressions import (
 )
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.search import find_optimal
-from viewkeeper.plan.situation import Joins
+from viewkeeper.plan.situation import Counted, Joins
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,16 @@ class Propagation:
     cost: int
     n_term_cost: int
     rows: tuple[tuple[int, int], ...]
+    uncorrected: tuple[tuple[int, int], ...] = ()
+    """The same rows, without the corrections of earlier epochs."""
     common: tuple[int, ...] = ()
     """The sets whose delta is computed once for several views."""
+    counted: tuple[tuple[int, int], ...] = ()
+    """What they held the last time that they were counted."""
+
+    def name(self, relations: int) -> str:
+        """What these inputs are called together."""
+        return " ⋈ ".join(self.inputs[place] for place in places(relations))
 
     def lines(self) -> Iterator[str]:
         """The delta propagation tree, as it is drawn in the paper, but lying on its side."""
@@ -53,22 +61,29 @@ class Propagation:
         yield f"read {told} times; n − 1 is {len(self.inputs) - 1}"
 
     def _drawn(self, tree: Tree, first: str, rest: str) -> Iterator[str]:
-        name = " ⋈ ".join(self.inputs[place] for place in places(members(tree)))
+        name = self.name(members(tree))
         if not changes(tree, self.changed):
             yield f"{first}{name}, unchanged"
             return
         name = f"Δ({name})" if isinstance(tree, Node) else f"Δ{name}"
-        yield f"{first}{name}  about {dict(self.rows)[members(tree)]:,} rows" + (
-            ", computed once for several views" if members(tree) in self.common else ""
-        )
+        told = f"{first}{name}  about {dict(self.rows)[members(tree)]:,} rows"
+        before = dict(self.counted).get(members(tree))
+        told += "" if before is None else f", {before:,} when last counted"
+        yield told + (", computed once for several views" if members(tree) in self.common else "")
         parts = tree.parts if isinstance(tree, Node) else ()
         for at, part in enumerate(parts, 1):
             last = at == len(parts)
             yield from self._drawn(part, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
 
 
-def propagation(sizes: JoinSizes, joins: Joins, given: frozenset[int] = frozenset()) -> Propagation:
-    """The expression for a join of these sizes, when some deltas are there already."""
+def propagation(
+    sizes: JoinSizes,
+    joins: Joins,
+    given: frozenset[int] = frozenset(),
+    counted: Mapping[str, Counted] | None = None,
+) -> Propagation:
+    """The expression for a join of these sizes, when some deltas are there already, and others were counted
+    before."""
     flat = n_term(len(sizes.inputs))
     expression: Expression
     match joins:
@@ -82,6 +97,7 @@ def propagation(sizes: JoinSizes, joins: Joins, given: frozenset[int] = frozense
             expression, how = flat, "the n-term expression"
         case Joins.ALL_TERMS:
             expression, how = all_terms(sizes.changed), "the expression with all terms"
+    sets, known = _sets(expression), counted or {}
     return Propagation(
         tuple(each.name for each in sizes.inputs),
         sizes.changed,
@@ -89,13 +105,15 @@ def propagation(sizes: JoinSizes, joins: Joins, given: frozenset[int] = frozense
         how,
         round(cost(expression, sizes, given)),
         round(cost(flat, sizes)),
-        tuple((mask, round(sizes.delta(mask))) for mask in _sets(expression)),
+        tuple((mask, round(sizes.delta(mask))) for mask in sets),
+        tuple((mask, round(sizes.uncorrected(mask))) for mask in sets),
         tuple(sorted(given)),
+        tuple((mask, known[sizes.name(mask)].actual) for mask in sets if sizes.name(mask) in known),
     )
 
 
 def _sets(tree: Expression | Tree) -> list[int]:
     if isinstance(tree, Terms):
-        return []
+        return [(1 << len(tree.terms[0])) - 1]
     parts = tree.parts if isinstance(tree, Node) else ()
     return [members(tree), *(mask for part in parts for mask in _sets(part))]

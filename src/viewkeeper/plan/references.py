@@ -67,7 +67,7 @@ def _settled(step: Step, read: Counter[str], *, stage_extracts: bool) -> Step:
         case Extract():
             return replace(step, staged=stage_extracts or read[step.name] != 1)
         case Share():
-            return replace(step, staged=read[step.name] != 1)
+            return replace(step, staged=read[step.name] != 1 or step.counts is not None)
         case ComputeRows():
             return replace(step, staged=read[step.name] > 0)
         case Install(source=ComputeRows() as source):

@@ -85,6 +85,18 @@ Span = tuple[str, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """What the delta of some relations was once estimated to hold, and what it held."""
+
+    estimated: int
+    actual: int
+
+    @property
+    def factor(self) -> float:
+        return (self.actual + 1) / (self.estimated + 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """Everything an epoch's plan depends on. ``views`` come in an order in which parents go first."""
 
@@ -97,6 +109,8 @@ class Situation:
     read_options: Mapping[str, ReadOptions] = field(default_factory=dict)
     unwritten: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources that were never written, now or when a view was computed: the types of their columns."""
+    learned: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
+    """Of each view and part of its joins what was counted last."""
     policy: str | None = None
     options: Options = USUAL
     prefix: str = "vk"

@@ -62,6 +62,8 @@ class Share:
     relation: Relation
     parts: tuple[str, ...] = ()
     staged: bool = True
+    counts: str | None = None
+    """The part of a join whose delta this is, when its rows are to be counted."""
 
 
 @dataclass(frozen=True, slots=True)

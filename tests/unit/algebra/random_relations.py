@@ -64,6 +64,13 @@ class MemoryLeaves:
     def delta_size(self, scan: Scan) -> int | None:
         return None
 
+    @property
+    def corrections(self) -> Mapping[str, float]:
+        return {}
+
+    def part_delta(self, relation: Join, relations: int, delta: Delta) -> Delta:
+        return delta
+
     def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         return self.choose(sizes)
 

@@ -59,7 +59,9 @@ class _JoinDelta:
             terms.append(Delta(Project(joined, keep((*self._columns(tree), WEIGHT)))))
         total = plus(terms)
         assert total is not None
-        return total
+        if members(tree) == (1 << len(self.deltas)) - 1:
+            return total
+        return self.leaves.part_delta(self.relation, members(tree), total)
 
     def term(self, term: Term) -> Delta:
         """A term of a flat sum: the first delta joined with all the others, and their weights multiplied."""

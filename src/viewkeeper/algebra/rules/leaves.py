@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from viewkeeper.algebra.deltas import Delta
@@ -46,6 +47,13 @@ class Leaves(Protocol):
 
     def delta_size(self, scan: Scan) -> int | None:
         """Rows of that delta, at most."""
+
+    @property
+    def corrections(self) -> Mapping[str, float]:
+        """By which factor the estimates of joined deltas were wrong before."""
+
+    def part_delta(self, relation: Join, relations: int, delta: Delta) -> Delta:
+        """Δ(⋈P) of some inputs of a join (a bit mask), or the same staged, to be counted."""
 
     def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """The delta expression to compute a join's delta by."""

@@ -1,0 +1,94 @@
+"""What was estimated of joins, and what it turned out to be: kept in the ledger, and used for the next plan.
+
+The estimate of |Δ(⋈P)| rests on row counts and on guesses about the rest. How far it was off, the last time
+that it was counted, corrects it from then on: factor = actual / estimated, per view and part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.ledger import Ledger
+from viewkeeper.plan.situation import Counted
+from viewkeeper.plan.steps import Strategy, ViewPlan
+
+_EPOCHS = 20
+"""So far back the ledger is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How many rows the delta of a view's part was estimated to hold, and how many it held."""
+
+    epoch: int
+    view: str
+    part: str
+    estimated: int
+    actual: int
+
+    @property
+    def factor(self) -> float:
+        """How many times more there were than estimated."""
+        return (self.actual + 1) / (self.estimated + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "epoch": self.epoch,
+            "view": self.view,
+            "part": self.part,
+            "estimated": self.estimated,
+            "actual": self.actual,
+            "factor": round(self.factor, 3),
+        }
+
+
+def told(plan: ViewPlan, counted: Mapping[str, int]) -> list[dict[str, Any]]:
+    """For the ledger: every part that was counted, with what it was estimated to hold."""
+    found = []
+    for propagation in plan.propagations:
+        estimated, uncorrected = dict(propagation.rows), dict(propagation.uncorrected)
+        for relations, rows in estimated.items():
+            part = propagation.name(relations)
+            if part in counted:
+                found.append(
+                    {
+                        "part": part,
+                        "estimated": rows,
+                        "uncorrected": uncorrected[relations],
+                        "actual": counted[part],
+                    }
+                )
+    return found
+
+
+def whole(plan: ViewPlan, rows: int) -> dict[str, int]:
+    """A view that is nothing but a join: its delta is that of all the relations."""
+    if plan.strategy is not Strategy.INCREMENTAL or len(plan.propagations) != 1:
+        return {}
+    (propagation,) = plan.propagations
+    return {propagation.name((1 << len(propagation.inputs)) - 1): rows}
+
+
+def estimates(ledger: Ledger, view: str | None = None, limit: int | None = None) -> list[Estimate]:
+    """What was counted in earlier epochs, newest first."""
+    return [
+        Estimate(epoch, name, each["part"], each["estimated"], each["actual"])
+        for epoch, name, told_of in ledger.estimates(view, limit)
+        for each in told_of.get("parts", ())
+    ]
+
+
+def learned(ledger: Ledger, views: Iterable[str]) -> dict[str, dict[str, Counted]]:
+    """Of each view and part what was counted last."""
+    found: dict[str, dict[str, Counted]] = {}
+    for view in views:
+        parts: dict[str, Counted] = {}
+        for _, _, told_of in ledger.estimates(view, _EPOCHS):
+            for each in told_of.get("parts", ()):
+                parts.setdefault(each["part"], Counted(each["uncorrected"], each["actual"]))
+        if parts:
+            found[view] = parts
+    return found

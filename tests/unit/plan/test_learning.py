@@ -1,0 +1,62 @@
+"""What was counted corrects the next plan, and what was not counted yet is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from viewkeeper.algebra.relations import Field, Join, Project, Scan
+from viewkeeper.algebra.scalars import Column, Named, Scalar, column
+from viewkeeper.learning import told, whole
+from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.situation import Counted, Situation
+from viewkeeper.plan.steps import Share
+
+from .world import FakeChange, view
+
+TABLES = ("lake.default.small", "lake.default.middle", "lake.default.large")
+inputs = [Scan(table, (Field("k", f"k{at}"), Field("n", f"n{at}"))) for at, table in enumerate(TABLES)]
+links = [Scalar((Column(f"n{at}"), " = ", Column(f"k{at + 1}"))) for at in range(2)]
+chain = Project(Join(tuple(inputs), tuple(links)), (Named("k", column("k0")),))
+NAME = "lake.default.chain"
+
+
+def changed() -> Situation:
+    return Situation(
+        (view("chain", chain, TABLES, vector=dict.fromkeys(TABLES, "1")),),
+        dict.fromkeys(TABLES, "2"),
+        {(table, "1", "2"): FakeChange(10, 10) for table in TABLES},
+        rows=dict(zip(TABLES, (1_000, 2_000, 1_000_000), strict=True)),
+        policy="incremental",
+    )
+
+
+def test_a_part_is_counted_until_it_is_known() -> None:
+    plan = plan_epoch(changed())
+    (counting,) = [step for step in plan.steps if isinstance(step, Share)]
+    assert counting.counts == "small ⋈ middle"
+    assert counting.staged
+    counted = {"small ⋈ middle": 500, **whole(plan.views[0], 7)}
+    parts = told(plan.views[0], counted)
+    assert [(each["part"], each["actual"]) for each in parts] == [
+        ("small ⋈ middle ⋈ large", 7),
+        ("small ⋈ middle", 500),
+    ]
+
+    known = {each["part"]: Counted(each["uncorrected"], each["actual"]) for each in parts}
+    again = plan_epoch(replace(changed(), learned={NAME: known}))
+    assert not [step for step in again.steps if isinstance(step, Share)]
+    (propagation,) = again.views[0].propagations
+    estimated = {propagation.name(mask): rows for mask, rows in propagation.rows}
+    # As it was the last time, for the same change.
+    assert estimated["small ⋈ middle"] == pytest.approx(500, rel=0.05)
+    assert estimated["small ⋈ middle ⋈ large"] == pytest.approx(7, abs=1)
+    assert any("500 when last counted" in line for line in propagation.lines())
+
+
+def test_a_part_that_turned_out_large_is_avoided() -> None:
+    large = {"small ⋈ middle": Counted(40, 3_000_000)}
+    plan = plan_epoch(replace(changed(), learned={NAME: large}))
+    (propagation,) = plan.views[0].propagations
+    assert "small ⋈ middle" not in {propagation.name(mask) for mask, _ in propagation.rows}
