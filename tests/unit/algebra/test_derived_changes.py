@@ -179,7 +179,7 @@ def test_a_view_kept_by_the_summary_delta_of_another() -> None:
 
 def test_groups_that_lost_their_extremum_are_made_from_the_view_above() -> None:
     recomputations = 0
-    for seed in range(CASES):
+    for seed in range(CASES // 2):
         random = Random(seed)
         upper = random_groups(random, upper=True)
         lower = random_groups(random, upper=False, functions=("min", "max", "bool_or"))
@@ -189,7 +189,7 @@ def test_groups_that_lost_their_extremum_are_made_from_the_view_above() -> None:
         for _ in range(5):
             leaves = random_leaves(random, TABLES)
             recomputations += recomputed_from_above(edge, upper, lower, leaves, f"seed {seed}: {edge}")
-    assert recomputations > CASES / 50
+    assert recomputations > CASES / 100
 
 
 def recomputed_from_above(edge: Edge, upper: Groups, lower: Groups, leaves: MemoryLeaves, case: str) -> bool:
