@@ -7,12 +7,12 @@ that it was counted, corrects it from then on: factor = actual / estimated, per 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from viewkeeper.ledger import Ledger
 from viewkeeper.plan.situation import Counted
-from viewkeeper.plan.steps import Strategy, ViewPlan
+from viewkeeper.plan.steps import ViewPlan
 
 _EPOCHS = 20
 """So far back the ledger is asked."""
@@ -31,18 +31,11 @@ class Estimate:
     @property
     def factor(self) -> float:
         """How many times more there were than estimated."""
-        return (self.actual + 1) / (self.estimated + 1)
+        return Counted(self.estimated, self.actual).factor
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "epoch": self.epoch,
-            "view": self.view,
-            "part": self.part,
-            "estimated": self.estimated,
-            "actual": self.actual,
-            "factor": round(self.factor, 3),
-        }
+        return {**asdict(self), "factor": round(self.factor, 3)}
 
 
 def told(plan: ViewPlan, counted: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -66,7 +59,7 @@ def told(plan: ViewPlan, counted: Mapping[str, int]) -> list[dict[str, Any]]:
 
 def whole(plan: ViewPlan, rows: int) -> dict[str, int]:
     """A view that is nothing but a join: its delta is that of all the relations."""
-    if plan.strategy is not Strategy.INCREMENTAL or len(plan.propagations) != 1:
+    if len(plan.propagations) != 1:
         return {}
     (propagation,) = plan.propagations
     return {propagation.name((1 << len(propagation.inputs)) - 1): rows}
@@ -76,7 +69,7 @@ def estimates(ledger: Ledger, view: str | None = None, limit: int | None = None)
     """What was counted in earlier epochs, newest first."""
     return [
         Estimate(epoch, name, each["part"], each["estimated"], each["actual"])
-        for epoch, name, told_of in ledger.estimates(view, limit)
+        for epoch, name, told_of in ledger.estimates([view] if view else None, limit)
         for each in told_of.get("parts", ())
     ]
 
@@ -84,11 +77,8 @@ def estimates(ledger: Ledger, view: str | None = None, limit: int | None = None)
 def learned(ledger: Ledger, views: Iterable[str]) -> dict[str, dict[str, Counted]]:
     """Of each view and part what was counted last."""
     found: dict[str, dict[str, Counted]] = {}
-    for view in views:
-        parts: dict[str, Counted] = {}
-        for _, _, told_of in ledger.estimates(view, _EPOCHS):
-            for each in told_of.get("parts", ()):
-                parts.setdefault(each["part"], Counted(each["uncorrected"], each["actual"]))
-        if parts:
-            found[view] = parts
+    for _, view, told_of in ledger.estimates(views, _EPOCHS):
+        for each in told_of.get("parts", ()):
+            counted = Counted(each["uncorrected"], each["actual"])
+            found.setdefault(view, {}).setdefault(each["part"], counted)
     return found

@@ -42,7 +42,7 @@ def part_of(relation: Join, relations: int) -> LocalPart | None:
     available = {name for child in inputs for name in child.columns}
     inside = tuple(each for each in relation.conjuncts if each.columns <= available)
     block = block_of(Join(inputs, inside))
-    if block is None or len({scan.table for scan in block.scans}) < len(block.scans):
+    if block is None or block.reads_a_table_twice:
         return None
     if not all(block.values[name].is_column for name in available):
         return None

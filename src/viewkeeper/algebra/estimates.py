@@ -61,7 +61,7 @@ def delta_size(relation: Relation, leaves: Leaves) -> int | None:
     if isinstance(relation, Repeat):
         below = delta_size(relation.child, leaves)
         return None if below is None else relation.times * below
-    return _sum(delta_size(child, leaves) for child in children(relation))
+    return known_sum(delta_size(child, leaves) for child in children(relation))
 
 
 def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
@@ -80,11 +80,11 @@ def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
                 relation, [delta_size(child, leaves) != 0 for child in relation.inputs], leaves
             )
             leaf = sum(known.delta(1 << place) for place in range(len(relation.inputs)))  # counted in inner
-            return _sum([*inner, round(cost(leaves.expression(relation, known), known) - leaf)])
+            return known_sum([*inner, round(cost(leaves.expression(relation, known), known) - leaf)])
         case Aggregate() | Distinct():
-            return _sum([*inner, *sizes, *sizes])  # the affected keys, looked up before and after
+            return known_sum([*inner, *sizes, *sizes])  # the affected keys, looked up before and after
         case _:
-            return _sum(inner)
+            return known_sum(inner)
 
 
 def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinSizes:
@@ -100,7 +100,8 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
     return JoinSizes(tuple(inputs), relation.conjuncts, leaves.corrections)
 
 
-def _sum(values: Iterable[int | None]) -> int | None:
+def known_sum(values: Iterable[int | None]) -> int | None:
+    """Their sum, if all are known."""
     known = list(values)
     return None if None in known else sum(value for value in known if value is not None)
 

@@ -97,7 +97,7 @@ class _Search:
     def _partition(self, count: int) -> None:
         """Find the best partitions of the sets with so many members, all of these at once."""
         chosen = list(combinations(range(self._relations), count))
-        bits = np.array([[1 << place for place in places] for places in chosen], dtype=np.int64)
+        bits = np.array([[1 << place for place in each] for each in chosen], dtype=np.int64)
         sets = bits.sum(axis=1)
         parts = np.zeros((len(chosen), 1), dtype=np.int64)
         for bit in bits.T:

@@ -55,7 +55,7 @@ def qualified(table: str, column: str) -> str:
 def star_of(groups: Groups, meaning: Hashable = None) -> Star | None:
     """The view as a star; ``None`` when it is no single block, or reads a table twice."""
     block = block_of(groups.child)
-    if block is None or len({scan.table for scan in block.scans}) < len(block.scans):
+    if block is None or block.reads_a_table_twice:
         return None
     kept = {
         each.name: (each, tuple(_canonical(argument, block.values) for argument in each.call.reads))
@@ -77,6 +77,10 @@ class Block:
     scans: tuple[Scan, ...]
     conditions: tuple[Scalar, ...]
     values: Mapping[str, Scalar]
+
+    @property
+    def reads_a_table_twice(self) -> bool:
+        return len({scan.table for scan in self.scans}) < len(self.scans)
 
 
 def block_of(relation: Relation) -> Block | None:

@@ -189,13 +189,14 @@ def touched_by_summary_delta(
         for kept in may_go
         for name in (_was(kept), _came(kept), gone(kept.name))
     )
-    calls = (*(_combining(kept) for kept in groups.all_kept), *apart, _any_row())
+    calls = [*(_combining(kept) for kept in groups.all_kept), *apart, _any_row()]
+    if few:
+        calls.append(AggregateCall(_IS, "max", (column(_IS),)))
     is_there = compose(column(GROUP_COUNT), " <> 0") if groups.keys else words("true")
     lost = [_lost(kept) for kept in may_go]
-    combined: Relation = Aggregate(both, groups.keys, calls)
+    combined: Relation = Aggregate(both, groups.keys, tuple(calls))
     if few:
-        marked = Aggregate(both, groups.keys, (*calls, AggregateCall(_IS, "max", (column(_IS),))))
-        combined = Filter(marked, compose(column(_IS), " = 1"))
+        combined = Filter(combined, compose(column(_IS), " = 1"))
     return _with_operation(groups, combined, is_there, lost)
 
 

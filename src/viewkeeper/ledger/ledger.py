@@ -15,7 +15,7 @@ the redo chores say what to finish; both can be done twice without harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from types import TracebackType
 
@@ -107,11 +107,13 @@ class Ledger:
             return queries.epochs(connection, view=view, limit=limit)
 
     def estimates(
-        self, view: str | None = None, limit: int | None = None
-    ) -> tuple[tuple[int, str, JsonObject], ...]:
-        """Epoch, view, and what was estimated for its refresh, newest first; of all views, or of one."""
+        self, views: Iterable[str] | None = None, limit: int | None = None
+    ) -> list[tuple[int, str, JsonObject]]:
+        """Epoch, view, and what was estimated for its refresh, newest first, at most so many: of all
+        views, or of each of these."""
         with self._database.reading() as connection:
-            return queries.estimates(connection, view, limit)
+            each = [None] if views is None else list(views)
+            return [found for view in each for found in queries.estimates(connection, view, limit)]
 
     def states(self, epoch_id: int | None = None) -> dict[str, ViewState]:
         """The state of each view as of an epoch (None: the latest), in the order of their creation.

@@ -14,7 +14,7 @@ from viewkeeper.algebra.common_parts import LocalPart, Part, common_join, part_o
 from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.expressions import cost, places
 from viewkeeper.algebra.join_sizes import JoinSizes
-from viewkeeper.algebra.relations import Join, Project, Scan, Staged
+from viewkeeper.algebra.relations import Join, Project, Staged
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
 from viewkeeper.algebra.search import find_optimal
 from viewkeeper.define.definitions import SessionPins
@@ -45,14 +45,15 @@ class Problem:
     view: ViewInput
     relation: Join
     sizes: JoinSizes
-    spans: Callable[[ViewInput, str], Span] = field(compare=False)
+    span: Callable[[str], Span] = field(compare=False)
+    """Between which versions a table of the view changed."""
 
     def common(self, relations: int) -> tuple[CommonPart, LocalPart] | None:
         """What these inputs are to all views, and to this one."""
         found = part_of(self.relation, relations)
         if found is None:
             return None
-        spans = frozenset(self.spans(self.view, table) for table in found.part.tables)
+        spans = frozenset(self.span(table) for table in found.part.tables)
         return CommonPart(found.part, spans, self.view.definition.session), found
 
     def sets(self) -> Iterable[int]:
@@ -157,8 +158,3 @@ def _alone(problem: Problem, relations: int) -> float:
     """What it costs to compute a part once, and to keep it."""
     sizes = problem.sizes.part(relations)
     return find_optimal(sizes).cost + problem.sizes.delta(relations)
-
-
-def scans_of(relation: Join) -> list[Scan]:
-    """The tables of a common part."""
-    return [child for child in relation.inputs if isinstance(child, Scan)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from viewkeeper.algebra.deltas import Delta
-from viewkeeper.algebra.relations import Join, Scan, Staged
+from viewkeeper.algebra.relations import Join, Scan, Staged, scans
 from viewkeeper.algebra.rules.delta import delta
-from viewkeeper.plan.common_deltas import CommonDeltas, scans_of
+from viewkeeper.plan.common_deltas import CommonDeltas
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
 from viewkeeper.plan.references import settled, without_unused
 from viewkeeper.plan.sharing import sharing_between
@@ -89,7 +89,7 @@ class Draft:
 
     def _compute_common(self, view: ViewInput, relation: Join, what: str, rows: int) -> Staged:
         """Add the steps that compute the delta of a part that several views need."""
-        self.extract_for(view, scans_of(relation))
+        self.extract_for(view, scans(relation))
         leaves = self.leaves(view, rows, self.common.smaller(len(relation.inputs)))
         change = delta(relation, leaves)
         assert change is not None, "something changed"

@@ -109,13 +109,13 @@ class ViewLeaves:
         if scan.table not in self._parents:
             change = self._situation.changes.get(self._span(scan.table))
             return 0 if change is None else change.inserted + change.deleted
-        parent, outcome = self._parents[scan.table]
-        missed = self._situation.changes.get((parent.storage, self._view.vector[scan.table], parent.snapshot))
+        _, outcome = self._parents[scan.table]
+        missed = self._situation.changes.get(self._span(scan.table))
         return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
 
     def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """As the options say; what was chosen is kept, to be explained."""
-        problem = Problem(self._view, relation, sizes, self._span_of)
+        problem = Problem(self._view, relation, sizes, self._span)
         chosen = self._common.solved(
             problem, lambda given: propagation(sizes, self._situation.options.joins, given, self._counted)
         )
@@ -156,19 +156,17 @@ class ViewLeaves:
         self._add_step(Share(name, self._view.name, what, relation, parts))
         return _staged(name, relation.columns, self._changed_rows)
 
-    def _span_of(self, view: ViewInput, table: str) -> Span:
-        """Also of a parent: its storage is a table like any other."""
-        if table not in self._parents:
-            return table, view.vector[table], self._situation.versions[table]
-        return table, view.vector[table], self._parents[table][0].snapshot
-
-    def _span(self, table: str) -> tuple[str, str | None, str | None]:
+    def _span(self, table: str) -> Span:
+        """What the view has not seen yet; of a parent, what its storage went through before this epoch."""
+        if table in self._parents:
+            parent, _ = self._parents[table]
+            return parent.storage, self._view.vector[table], parent.snapshot
         return table, self._view.vector[table], self._situation.versions[table]
 
     def _parent_delta(self, table: str) -> Delta | None:
         parent, outcome = self._parents[table]
         layout = parent.layout
-        missed = self._extracted((parent.storage, self._view.vector[table], parent.snapshot))
+        missed = self._extracted(self._span(table))
         if missed is not None:
             known = tuple(Field(field.stored, field.name) for field in layout.fields)
             rows = Project(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes, derived_rows
+from viewkeeper.algebra.estimates import known_sum
 from viewkeeper.algebra.lattice import Edge, lattice_of
 from viewkeeper.algebra.relations import Relation, Scan, Staged, scans
 from viewkeeper.algebra.stars import Star, qualified, star_of
@@ -82,7 +83,7 @@ class Sharing:
         read = [upper.rows, *(self.sizes.get(table) for table in edge.joins)]
         if _joins_changed(edge, changed):
             read.append(upper.view.rows)
-        return _total(read)
+        return known_sum(read)
 
     def changes(self, edge: Edge, groups: Groups, leaves: ViewLeaves, *, insert_only: bool) -> Relation:
         """prepare-changes of the view, from the summary-delta above."""
@@ -129,13 +130,7 @@ class Sharing:
     def _cost_of_rows(self, edge: Edge, above: int | None, otherwise: int | None) -> int | None:
         if not above and otherwise is not None:
             above = otherwise // 2  # not filled yet; an aggregate has fewer rows than what it aggregates
-        return _total([above, *(self.sizes.get(table) for table in edge.joins)])
-
-
-def _total(sizes: Sequence[int | None]) -> int | None:
-    """Their sum, if all are known."""
-    known = [rows for rows in sizes if rows is not None]
-    return sum(known) if len(known) == len(sizes) else None
+        return known_sum([above, *(self.sizes.get(table) for table in edge.joins)])
 
 
 def joined_tables(edge: Edge, groups: Groups, leaves: ViewLeaves) -> list[Joined]:
