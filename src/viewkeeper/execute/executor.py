@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,6 +21,7 @@ from viewkeeper.algebra.summary_delta import OPERATION
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
+from viewkeeper.execute.crew import Crew, crew
 from viewkeeper.execute.installing import InstallContext, Installed, Installing
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
@@ -97,17 +99,17 @@ class Executor:
         computing = [step for step in steps if not isinstance(step, (Install, Publish))]
         names = [step.name for step in computing]
         done: dict[str, Future[None]] = {}
-        with ThreadPoolExecutor(CONCURRENT_STEPS, "viewkeeper") as pool:
+        with self._crew() as threads:
             for step in computing:
-                # Futures start in the order of submission, and a step comes after those it reads.
+                # Work begins in the order in which it is handed out, and a step comes after those it reads.
                 before = [done[name] for name in staged_by(step, names) if name in done]
-                done[step.name] = pool.submit(self._after, before, step)
-            self._wait(pool, done.values())
+                done[step.name] = threads.begin(partial(self._after, before, step))
 
     def keep(self, installs: Sequence[Install], tables: Mapping[str, str]) -> None:
         """Write what was computed for these installs into tables of their own, to be installed later."""
-        with ThreadPoolExecutor(CONCURRENT_STEPS, "viewkeeper") as pool:
-            self._wait(pool, [pool.submit(self._keep, step, tables[step.view]) for step in installs])
+        with self._crew() as threads:
+            for step in installs:
+                threads.begin(partial(self._keep, step, tables[step.view]))
 
     def _keep(self, step: Install, table: str) -> None:
         session = self._session(step.view)
@@ -130,28 +132,18 @@ class Executor:
 
     def install(self, steps: Sequence[Step], context: InstallContext) -> None:
         """Install what was computed, each view on the epoch's branch of its storage."""
-        installs = [step for step in steps if isinstance(step, Install)]
-        with ThreadPoolExecutor(CONCURRENT_STEPS, "viewkeeper") as pool:
-            self._wait(pool, [pool.submit(self._install, step, context) for step in installs])
+        with self._crew() as threads:
+            for step in steps:
+                if isinstance(step, Install):
+                    threads.begin(partial(self._install, step, context))
 
     def clear(self) -> None:
         """Forget the staged results."""
         self._staging.clear()
 
-    def _wait(self, pool: ThreadPoolExecutor, futures: Iterable[Future[None]]) -> None:
-        pending = list(futures)
-        try:
-            for future in pending:
-                future.result()
-        except BaseException:
-            # The first failure, or Ctrl-C: stop the rest at once, nothing of it will be published.
-            pool.shutdown(wait=False, cancel_futures=True)
-            self._sessions.interrupt()
-            while not all(future.done() for future in pending):
-                # What was between two jobs when we interrupted has begun another one since.
-                time.sleep(0.2)
-                self._sessions.interrupt()
-            raise
+    def _crew(self) -> AbstractContextManager[Crew]:
+        # At the first failure, or at Ctrl-C, the rest stops at once: nothing of it will be published.
+        return crew(CONCURRENT_STEPS, self._sessions.interrupt)
 
     def _after(self, before: Sequence[Future[None]], step: Step) -> None:
         for future in before:
