@@ -156,6 +156,8 @@ def _told(at: int, step: Step) -> Iterator[str]:
     yield f"    {at}. {_title(step)}"
     if isinstance(step, Share):
         yield from (f"       {part}" for part in step.parts)
+    if isinstance(step, (Extract, Share)) and step.looked_up:
+        yield f"       range of {', '.join(step.looked_up)}: files outside it are not read"
 
 
 def _title(step: Step) -> str:

@@ -7,7 +7,8 @@ planner binds it to something physical: a table at a version, or a staged result
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -61,13 +62,14 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class TableAt:
-    """A physical table at one version (``None``: as it is now, for tables without versions), and how to read
-    it: options of its format."""
+    """A physical table at one version (``None``: as it is now, for tables without versions), how to read it
+    (options of its format), and about how many rows it has."""
 
     table: str
     version: str | None
     fields: tuple[Field, ...]
     options: tuple[tuple[str, str], ...] = ()
+    rows: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,11 +78,13 @@ class TableAt:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A result that an earlier step of the same epoch has staged under a name. ``rows``: at most so many."""
+    """A result that an earlier step of the same epoch has staged under a name. ``rows``: at most so many;
+    ``never_null``: which of its stored columns are known to hold no NULL."""
 
     name: str
     fields: tuple[Field, ...]
     rows: int | None = None
+    never_null: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -286,6 +290,8 @@ class Repeat:
         return (*self.child.columns, self.number)
 
 
+Leaf: TypeAlias = Scan | TableAt | Staged | Nothing
+
 Relation: TypeAlias = (
     Scan
     | TableAt
@@ -316,8 +322,33 @@ def children(relation: Relation) -> tuple[Relation, ...]:
             return (relation.child,)
 
 
+def map_children(relation: Relation, replaced: Callable[[Relation], Relation]) -> Relation:
+    """The relation over other inputs."""
+    match relation:
+        case Scan() | TableAt() | Staged() | Nothing():
+            return relation
+        case Join() | UnionAll():
+            return replace(relation, inputs=tuple(replaced(each) for each in relation.inputs))
+        case SemiJoin():
+            return replace(relation, child=replaced(relation.child), keys=replaced(relation.keys))
+        case _:
+            return replace(relation, child=replaced(relation.child))
+
+
+def map_leaves(relation: Relation, replaced: Callable[[Leaf], Relation]) -> Relation:
+    """The relation with something else in the place of each leaf."""
+    if isinstance(relation, (Scan, TableAt, Staged, Nothing)):
+        return replaced(relation)
+    return map_children(relation, lambda child: map_leaves(child, replaced))
+
+
+def leaves(relation: Relation) -> tuple[Leaf, ...]:
+    """Every leaf, left to right."""
+    if isinstance(relation, (Scan, TableAt, Staged, Nothing)):
+        return (relation,)
+    return tuple(leaf for child in children(relation) for leaf in leaves(child))
+
+
 def scans(relation: Relation) -> tuple[Scan, ...]:
     """Every scan, left to right; a table that is read twice is there twice."""
-    if isinstance(relation, Scan):
-        return (relation,)
-    return tuple(scan for child in children(relation) for scan in scans(child))
+    return tuple(leaf for leaf in leaves(relation) if isinstance(leaf, Scan))

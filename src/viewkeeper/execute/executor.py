@@ -16,13 +16,16 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT
+from viewkeeper.algebra.relations import Relation
 from viewkeeper.algebra.scalars import WEIGHT
+from viewkeeper.algebra.sharpening import Profile, sharpened
 from viewkeeper.algebra.summary_delta import OPERATION
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
 from viewkeeper.execute.crew import Crew, crew
 from viewkeeper.execute.installing import InstallContext, Installed, Installing
+from viewkeeper.execute.profiles import profile
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
 from viewkeeper.execute.tuning import tuning_for
@@ -89,6 +92,7 @@ class Executor:
         self._sizes = sizes
         self._emit = emit
         self._staging = Staging()
+        self._profiles: dict[str, Profile] = {}
         self._lock = threading.Lock()
         self.outcomes: dict[str, Outcome] = {}
         self.extract_seconds = 0.0
@@ -153,13 +157,13 @@ class Executor:
                 self._extract(step)
             case Share() | ComputeVisible():
                 session = self._session(step.view)
-                rows = session.sql(print_relation(step.relation))
-                if isinstance(step, Share) and not step.staged:
+                rows = self._rows(session, step.relation)
+                if isinstance(step, ComputeVisible):
+                    self._staging.stage(session, step.name, rows)
+                elif step.staged:
+                    self._share(session, step, rows)
+                else:
                     self._staging.name(session, step.name, rows)
-                    return
-                staged = self._staging.stage(session, step.name, rows)
-                if isinstance(step, Share) and step.counts is not None:
-                    self._outcome(step.view).parts[step.counts] = staged.count()
             case ComputeGroups():
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_groups(step))
             case ComputeBag():
@@ -177,7 +181,7 @@ class Executor:
         delta = reduce(DataFrame.unionAll, (session.sql(statement) for statement in step.statements))
         rows = None
         if step.staged:
-            rows = self._staging.stage(session, step.name, delta).count()
+            rows = self._profile(step, self._staging.stage(session, step.name, delta))
         else:
             self._staging.name(session, step.name, delta)
         seconds = time.monotonic() - started
@@ -185,10 +189,31 @@ class Executor:
             self.extract_seconds += seconds
         self._emit(StepFinished(None, Phase.EXTRACT, seconds, rows))
 
+    def _share(self, session: SparkSession, step: Share, rows: DataFrame) -> None:
+        staged = self._staging.stage(session, step.name, rows)
+        if not step.looked_up and step.counts is None:
+            return
+        counted = self._profile(step, staged)
+        if step.counts is not None:
+            self._outcome(step.view).parts[step.counts] = counted
+
+    def _profile(self, step: Extract | Share, staged: DataFrame) -> int:
+        """Compute what is staged, and let the steps that read it know of it; how many rows it has."""
+        known = profile(staged, step.looked_up)
+        with self._lock:
+            self._profiles[step.name] = known
+        return known.rows
+
+    def _rows(self, session: SparkSession, relation: Relation) -> DataFrame:
+        with self._lock:
+            statement = sharpened(relation, self._profiles)
+        text = print_relation(statement.relation)
+        return session.sql(text, args=dict(statement.values)) if statement.values else session.sql(text)
+
     def _compute_groups(self, step: ComputeGroups) -> Counts:
         session = self._session(step.view)
         first = step.draft or step.name
-        touched = self._staging.stage(session, first, session.sql(print_relation(step.relation)))
+        touched = self._staging.stage(session, first, self._rows(session, step.relation))
         counted = touched.selectExpr(
             f"count_if({OPERATION} = 'I') AS inserted",
             f"count_if({OPERATION} = 'D') AS deleted",
@@ -201,7 +226,7 @@ class Executor:
         marked = int(counted["recompute"])
         if marked:
             assert step.recomputed is not None
-            fresh = self._staging.stage(session, step.name, session.sql(print_relation(step.recomputed)))
+            fresh = self._staging.stage(session, step.name, self._rows(session, step.recomputed))
             fresh.count()  # now, and not in the window, when it is first read
         elif step.draft is not None:
             self._staging.rename(step.draft, step.name)
@@ -209,7 +234,7 @@ class Executor:
 
     def _compute_bag(self, step: ComputeBag) -> Counts:
         session = self._session(step.view)
-        delta = self._staging.stage(session, step.name, session.sql(print_relation(step.relation)))
+        delta = self._staging.stage(session, step.name, self._rows(session, step.relation))
         counted = delta.selectExpr(
             f"coalesce(sum(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} END), 0) AS inserted",
             f"coalesce(-sum(CASE WHEN {WEIGHT} < 0 THEN {WEIGHT} END), 0) AS deleted",

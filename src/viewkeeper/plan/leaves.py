@@ -192,7 +192,13 @@ class ViewLeaves:
             by_name = {name.casefold(): kind for name, kind in types.items()}
             kinds = tuple(by_name[field.stored.casefold()] for field in scan.fields)
             return Nothing(scan.columns, kinds)
-        return TableAt(scan.table, version, scan.fields, self._situation.read_options.get(scan.table, ()))
+        return TableAt(
+            scan.table,
+            version,
+            scan.fields,
+            self._situation.read_options.get(scan.table, ()),
+            self._situation.rows.get(scan.table),
+        )
 
     @staticmethod
     def _shown(parent: ViewInput, snapshot: str | None) -> Relation:

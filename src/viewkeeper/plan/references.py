@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from viewkeeper.algebra.relations import Relation, Staged, children
+from viewkeeper.plan.lookups import all_lookups
 from viewkeeper.plan.steps import (
     ComputeBag,
     ComputeGroups,
@@ -49,25 +50,52 @@ def staged_by(step: Step, known: Iterable[str]) -> Counter[str]:
             return Counter([step.source.name])
 
 
+def relations_of(step: Step) -> tuple[Relation, ...]:
+    """What a step computes, in our algebra."""
+    match step:
+        case ComputeGroups(recomputed=after) if after is not None:
+            return step.relation, after
+        case Share() | ComputeGroups() | ComputeBag() | ComputeVisible():
+            return (step.relation,)
+        case ComputeRows(query=query) if not isinstance(query, str):
+            return (query,)
+        case _:
+            return ()
+
+
 def _mentions(text: str, name: str) -> int:
     return len(re.findall(rf"(?<![\w.]){re.escape(name)}(?!\w)", text))
 
 
 def settled(steps: Sequence[Step], *, stage_extracts: bool = False) -> list[Step]:
     """The steps, with nothing staged that is read in one place only: an extract or a shared result that one
-    step reads once, rows that only their installation reads. Staging them would be a pass for nothing."""
+    step reads once, rows that only their installation reads. Staging them would be a pass for nothing, unless
+    large tables are searched for them: what is staged can tell its range first."""
     names = [step.name for step in steps if not isinstance(step, (Install, Publish))]
     computing = [step for step in steps if not isinstance(step, Install)]
     read = sum((staged_by(step, names) for step in computing), Counter[str]())
-    return [_settled(step, read, stage_extracts=stage_extracts) for step in steps]
+    searches = all_lookups(relation for step in computing for relation in relations_of(step))
+    return [
+        _settled(step, read, tuple(sorted(searches.get(step.name, ()))), stage_extracts=stage_extracts)
+        if isinstance(step, (Extract, Share))
+        else _unstaged(step, read)
+        for step in steps
+    ]
 
 
-def _settled(step: Step, read: Counter[str], *, stage_extracts: bool) -> Step:
+def _settled(
+    step: Extract | Share, read: Counter[str], looked_up: tuple[str, ...], *, stage_extracts: bool
+) -> Step:
+    staged = read[step.name] != 1 or bool(looked_up)
     match step:
         case Extract():
-            return replace(step, staged=stage_extracts or read[step.name] != 1)
+            return replace(step, staged=staged or stage_extracts, looked_up=looked_up)
         case Share():
-            return replace(step, staged=read[step.name] != 1 or step.counts is not None)
+            return replace(step, staged=staged or step.counts is not None, looked_up=looked_up)
+
+
+def _unstaged(step: Step, read: Counter[str]) -> Step:
+    match step:
         case ComputeRows():
             return replace(step, staged=read[step.name] > 0)
         case Install(source=ComputeRows() as source):

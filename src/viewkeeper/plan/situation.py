@@ -38,12 +38,15 @@ class ViewInput:
         return self.stored_at(self.snapshot)
 
     def stored_at(self, snapshot: str | None) -> TableAt:
-        return replace(self.layout.stored(self.storage, snapshot), options=self.read_options)
+        return self._read(self.layout.stored(self.storage, snapshot))
 
     @property
     def identified(self) -> TableAt:
         """Its rows as they are stored, each with its identity."""
-        return replace(self.layout.identified(self.storage, self.snapshot), options=self.read_options)
+        return self._read(self.layout.identified(self.storage, self.snapshot))
+
+    def _read(self, table: TableAt) -> TableAt:
+        return replace(table, options=self.read_options, rows=self.rows)
 
 
 class Aggregates(Enum):

@@ -47,6 +47,8 @@ class Extract:
     deleted: int
     table_rows: int | None = None
     staged: bool = True
+    looked_up: tuple[str, ...] = ()
+    """The columns by which rows of large tables are looked up for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Share:
     staged: bool = True
     counts: str | None = None
     """The part of a join whose delta this is, when its rows are to be counted."""
+    looked_up: tuple[str, ...] = ()
+    """The columns by which rows of large tables are looked up for it."""
 
 
 @dataclass(frozen=True, slots=True)

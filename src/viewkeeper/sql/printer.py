@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing_extensions import assert_never
 
 from viewkeeper.algebra.estimates import is_small
+from viewkeeper.algebra.provenance import origin
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
@@ -190,7 +191,10 @@ class _Printer:
 
     def _semi_join(self, relation: SemiJoin) -> Select:
         left, right = self._operand(relation.child, 1), self._operand(relation.keys, 2)
-        on = [f"{left.terms[mine].text} <=> {right.terms[theirs].text}" for mine, theirs in relation.on]
+        on = [
+            f"{left.terms[mine].text} {_equals(relation, theirs)} {right.terms[theirs].text}"
+            for mine, theirs in relation.on
+        ]
         kind = "LEFT ANTI JOIN " if relation.anti else "LEFT SEMI JOIN "
         lines = _prefixed(kind, right.lines)
         lines[-1] += " ON " + (conjunction(on) or "true")
@@ -304,6 +308,13 @@ def _rows(relation: Relation) -> int | None:
             return _rows(relation.child)
         case _:
             return None
+
+
+def _equals(relation: SemiJoin, key: str) -> str:
+    """NULL matches NULL; but where it is known that no key is NULL, a plain equality does: Spark hashes one
+    column for it instead of two."""
+    found = origin(relation.keys, key)
+    return "=" if found is not None and found[1] in found[0].never_null else "<=>"
 
 
 def _prefixed(prefix: str, lines: list[str]) -> list[str]:

@@ -8,23 +8,7 @@ from typing import Protocol
 from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.expressions import Expression
 from viewkeeper.algebra.join_sizes import JoinSizes
-from viewkeeper.algebra.relations import (
-    Aggregate,
-    Distinct,
-    Expand,
-    Filter,
-    Join,
-    Nothing,
-    Project,
-    Relation,
-    Repeat,
-    Scan,
-    SemiJoin,
-    Staged,
-    State,
-    TableAt,
-    UnionAll,
-)
+from viewkeeper.algebra.relations import Join, Leaf, Relation, Scan, State, map_leaves
 
 
 class Leaves(Protocol):
@@ -67,29 +51,13 @@ class Leaves(Protocol):
 
 def at(relation: Relation, state: State, leaves: Leaves) -> Relation:
     """The relation with every table in that state."""
-    match relation:
-        case Scan():
-            return leaves.old(relation) if state is State.OLD else leaves.new(relation)
-        case TableAt() | Staged() | Nothing():
-            return relation
-        case Filter(child, predicate):
-            return Filter(at(child, state, leaves), predicate)
-        case Project(child, items):
-            return Project(at(child, state, leaves), items)
-        case Join(inputs, conjuncts):
-            return Join(tuple(at(child, state, leaves) for child in inputs), conjuncts)
-        case UnionAll(inputs):
-            return UnionAll(tuple(at(child, state, leaves) for child in inputs))
-        case Distinct(child):
-            return Distinct(at(child, state, leaves))
-        case Aggregate(child, keys, calls):
-            return Aggregate(at(child, state, leaves), keys, calls)
-        case SemiJoin(child, keys_relation, on, anti):
-            return SemiJoin(at(child, state, leaves), at(keys_relation, state, leaves), on, anti)
-        case Expand(child, count):
-            return Expand(at(child, state, leaves), count)
-        case Repeat(child, number, times):
-            return Repeat(at(child, state, leaves), number, times)
+
+    def bound(leaf: Leaf) -> Relation:
+        if not isinstance(leaf, Scan):
+            return leaf
+        return leaves.old(leaf) if state is State.OLD else leaves.new(leaf)
+
+    return map_leaves(relation, bound)
 
 
 def old(relation: Relation, leaves: Leaves) -> Relation:

@@ -1,0 +1,110 @@
+"""Statements sharpened by what is known of the staged results that they read, once these are there.
+
+They are broadcast or not by their size; a key without NULLs is compared by ``=``; and where a table is
+searched for keys, the range of these is a condition on the table, too, so that the files outside it are
+skipped. (Spark would infer that condition, but for the wrong constraints that its checkpoints have.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from viewkeeper.algebra.join_sizes import equal_columns
+from viewkeeper.algebra.provenance import origin
+from viewkeeper.algebra.relations import (
+    Filter,
+    Join,
+    Leaf,
+    Relation,
+    SemiJoin,
+    Staged,
+    map_children,
+    map_leaves,
+)
+from viewkeeper.algebra.scalars import Scalar, column, compose
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Of a result: its rows, the columns without NULL, and the least and greatest values of some of these."""
+
+    rows: int
+    never_null: tuple[str, ...] = ()
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A relation, and the values of the parameters in it."""
+
+    relation: Relation
+    values: Mapping[str, Any]
+
+
+def sharpened(relation: Relation, profiles: Mapping[str, Profile]) -> Statement:
+    """The relation with what is known by now of the staged results that it reads."""
+
+    def known(leaf: Leaf) -> Relation:
+        if not isinstance(leaf, Staged) or leaf.name not in profiles:
+            return leaf
+        found = profiles[leaf.name]
+        return replace(leaf, rows=found.rows, never_null=found.never_null)
+
+    bounds = _Bounds(profiles)
+    bounded = bounds.on(map_leaves(relation, known)) if profiles else relation
+    return Statement(bounded, bounds.values)
+
+
+class _Bounds:
+    """The ranges of keys as conditions on what is searched for them."""
+
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self._profiles = profiles
+        self.values: dict[str, Any] = {}
+
+    def on(self, relation: Relation) -> Relation:
+        relation = map_children(relation, self.on)
+        match relation:
+            case SemiJoin(child, keys, on, anti=False):
+                # Both sides are the same column, of the same type.
+                found = [self._within(left, self._range(keys, right)) for left, right in on]
+                return replace(relation, child=_where(child, found))
+            case Join():
+                return self._joined(relation)
+            case _:
+                return relation
+
+    def _joined(self, relation: Join) -> Join:
+        owner = {name: at for at, child in enumerate(relation.inputs) for name in child.columns}
+        found: list[list[Scalar | None]] = [[] for _ in relation.inputs]
+        for pair in filter(None, map(equal_columns, relation.conjuncts)):
+            for key, other in (pair, pair[::-1]):
+                ends = self._range(relation.inputs[owner[key]], key)
+                # Texts are ordered otherwise than the numbers that they may be compared with.
+                if ends is not None and not isinstance(ends[0], str):
+                    found[owner[other]].append(self._within(other, ends))
+        inputs = zip(relation.inputs, found, strict=True)
+        return replace(relation, inputs=tuple(_where(child, conditions) for child, conditions in inputs))
+
+    def _range(self, keys: Relation, name: str) -> tuple[Any, Any] | None:
+        found = origin(keys, name)
+        if found is None or found[0].name not in self._profiles:
+            return None
+        staged, stored = found
+        return self._profiles[staged.name].ranges.get(stored)
+
+    def _within(self, name: str, ends: tuple[Any, Any] | None) -> Scalar | None:
+        if ends is None:
+            return None
+        least, most = (f"vk_{len(self.values) + at}" for at in range(2))
+        self.values[least], self.values[most] = ends
+        return compose(column(name), f" BETWEEN :{least} AND :{most}")
+
+
+def _where(relation: Relation, conditions: Iterable[Scalar | None]) -> Relation:
+    for condition in conditions:
+        if condition is not None and not isinstance(relation, Staged):
+            relation = Filter(relation, condition)
+    return relation

@@ -1,0 +1,65 @@
+"""Which staged results large tables are searched for, and by which columns.
+
+When such a result is there, the range of these columns is found, and becomes a condition on the table, by
+which Iceberg skips files. For appended keys these are all the old ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from viewkeeper.algebra.join_sizes import equal_columns
+from viewkeeper.algebra.provenance import origin
+from viewkeeper.algebra.relations import Join, Relation, SemiJoin, TableAt, children, leaves
+
+_LARGE_ROWS = 10_000_000
+"""Finding the range costs two small jobs, and as much as reading some million rows on two cores."""
+_LARGER = 10
+"""A table must have so many times the rows of what it is searched for."""
+
+
+def all_lookups(relations: Iterable[Relation]) -> Mapping[str, set[str]]:
+    """The stored columns of each staged result by which these relations search large tables."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for relation in relations:
+        for staged, stored in _lookups(relation):
+            found[staged].add(stored)
+    return found
+
+
+def _lookups(relation: Relation) -> Iterator[tuple[str, str]]:
+    match relation:
+        case SemiJoin(child, keys, on, anti=False):
+            for _, right in on:
+                yield from _lookup(keys, right, child)
+        case Join():
+            for one, two in _equalities(relation):
+                yield from _lookup(*one, two[0])
+                yield from _lookup(*two, one[0])
+    for child in children(relation):
+        yield from _lookups(child)
+
+
+def _equalities(relation: Join) -> Iterator[tuple[tuple[Relation, str], tuple[Relation, str]]]:
+    """Of each condition that sets two columns equal, these with the inputs that have them."""
+    owner = {name: child for child in relation.inputs for name in child.columns}
+    for conjunct in relation.conjuncts:
+        pair = equal_columns(conjunct)
+        if pair is not None:
+            one, two = pair
+            yield (owner[one], one), (owner[two], two)
+
+
+def _lookup(keys: Relation, column: str, searched: Relation) -> Iterator[tuple[str, str]]:
+    found = origin(keys, column)
+    if found is None:
+        return
+    staged, stored = found
+    if staged.rows is not None and any(
+        isinstance(leaf, TableAt)
+        and leaf.rows is not None
+        and leaf.rows >= max(_LARGE_ROWS, _LARGER * staged.rows)
+        for leaf in leaves(searched)
+    ):
+        yield staged.name, stored
