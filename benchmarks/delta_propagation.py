@@ -47,6 +47,11 @@ UPDATES = {
 }
 """The key of each table, and a change to a column that the view shows."""
 
+TITLES = {
+    "changes": "all six relations changed",
+    "sizes": "databases of 50 to 200 %, 10 % of every relation changed",
+    "three": "1 % of customer, orders and lineitem changed",
+}
 THREE = ("customer", "orders", "lineitem")
 
 
@@ -98,13 +103,14 @@ def measure(
 
 
 def row(label: dict[str, object], found: dict[str, Timed]) -> dict[str, object]:
-    """One line of a table: seconds, and in brackets the millions of rows that were to be read."""
-    told = {
-        way: f"{statistics.median(timed.seconds):.2f} ({timed.work / 1e6:.1f})"
-        for way, timed in found.items()
+    """One line of a table: seconds, and the millions of rows that were to be read."""
+    medians = {way: statistics.median(timed.seconds) for way, timed in found.items()}
+    return {
+        **label,
+        **{way: round(seconds, 2) for way, seconds in medians.items()},
+        **{f"{way}, M rows": round(timed.work / 1e6, 1) for way, timed in found.items()},
+        "n-term / optimal": round(medians["n-term"] / medians["optimal"], 2),
     }
-    ratio = statistics.median(found["n-term"].seconds) / statistics.median(found["optimal"].seconds)
-    return {**label, **told, "n-term / optimal": round(ratio, 2)}
 
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
@@ -150,15 +156,28 @@ def main() -> None:
             assert exact
             wh.close()
             shutil.rmtree(folder / f"scale-{scale:g}")
-        print(f"rank correlation of estimated work and time: {rank_correlation(pairs):.2f}")
+        rank = rank_correlation(pairs)
+        told = f"Rank correlation of estimated work and time, over {len(pairs)} runs: {rank:.2f}."
+        print(told)
         if arguments.save:
             for experiment, found_rows in rows.items():
                 if found_rows:
-                    report.save(
-                        f"delta_propagation-{experiment}", f"Delta propagation: {experiment}", found_rows
-                    )
+                    save(experiment, found_rows, told)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def save(experiment: str, rows: Sequence[dict[str, object]], remark: str) -> None:
+    """The table, and a drawing of it."""
+    name, title = f"delta_propagation-{experiment}", f"Delta propagation: {TITLES[experiment]}"
+    report.save(name, title, rows, remark)
+    if len(rows) > 1:
+        along = (
+            ("scale", "scale")
+            if experiment == "sizes"
+            else ("changed %", "per cent of every relation changed")
+        )
+        report.plot(name, title, rows, along, {**dict.fromkeys(WAYS, "-"), "recompute": "--"})
 
 
 def _experiments(wanted: Sequence[str], scale: float) -> Iterator[tuple[str, Sequence[str], Sequence[float]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -23,12 +23,41 @@ def table(rows: Sequence[dict[str, object]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def save(name: str, title: str, rows: Sequence[dict[str, object]]) -> Path:
-    """Write the table under benchmarks/results."""
+def save(name: str, title: str, rows: Sequence[dict[str, object]], *remarks: str) -> Path:
+    """Write the table under benchmarks/results, and what there is to say of it."""
     RESULTS.mkdir(exist_ok=True)
     target = RESULTS / f"{name}.md"
-    target.write_text(f"# {title}\n\n{conditions()}\n\n{table(rows)}\n", encoding="utf-8")
+    parts = (f"# {title}", conditions(), table(rows), *remarks)
+    target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(f"written: {target}")
+    return target
+
+
+def plot(
+    name: str,
+    title: str,
+    rows: Sequence[dict[str, object]],
+    along: tuple[str, str],
+    series: Mapping[str, str],
+) -> Path:
+    """Seconds as a drawing beside the table. ``along``: a column, and what to call it; ``series``: columns,
+    each with its style of line."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    column, label = along
+    figure, axes = pyplot.subplots(figsize=(6, 4))
+    for each, style in series.items():
+        axes.plot([row[column] for row in rows], [row[each] for row in rows], style, marker="o", label=each)
+    axes.set_xlabel(label)
+    axes.set_ylabel("seconds")
+    axes.set_ylim(bottom=0)
+    axes.set_title(title)
+    axes.legend()
+    target = RESULTS / f"{name}.svg"
+    figure.savefig(target)
     return target
 
 

@@ -31,6 +31,14 @@ WARM_UP = 1
 CHANGES = (1_000, 2_500, 5_000, 7_500, 10_000)
 SALES = (100_000, 200_000, 300_000, 400_000, 500_000)
 LARGE = (5_000_000, 50_000_000)
+SERIES = {
+    "propagate, lattice": "-",
+    "propagate, alone": ":",
+    "maintain, lattice": "-",
+    "rematerialise": "--",
+    "counting": "-.",
+}
+"""What the figure shows, each with its style of line."""
 
 
 @dataclass(frozen=True)
@@ -171,31 +179,9 @@ def large(folder: Path, rounds: int, sizes: Sequence[int], ways: Sequence[Way]) 
 
 def plot(panel: str, rows: Sequence[dict[str, object]]) -> Path:
     """The panel as a drawing beside its table."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    along = "changes" if panel in "ac" else "sales"
-    figure, axes = pyplot.subplots(figsize=(6, 4))
-    for series, style in (
-        ("propagate, lattice", "-"),
-        ("propagate, alone", ":"),
-        ("maintain, lattice", "-"),
-        ("rematerialise", "--"),
-        ("counting", "-."),
-    ):
-        axes.plot(
-            [row[along] for row in rows], [row[series] for row in rows], style, marker="o", label=series
-        )
-    axes.set_xlabel(f"{along} of pos" if along == "changes" else "rows of pos")
-    axes.set_ylabel("seconds")
-    axes.set_ylim(bottom=0)
-    axes.set_title(f"Figure 10 ({panel}): {rows[0]['kind']}")
-    axes.legend()
-    target = report.RESULTS / f"summary_delta-{panel}.svg"
-    figure.savefig(target)
-    return target
+    along = ("changes", "changes of pos") if panel in "ac" else ("sales", "rows of pos")
+    title = f"Figure 10 ({panel}): {rows[0]['kind']}"
+    return report.plot(f"summary_delta-{panel}", title, rows, along, SERIES)
 
 
 def main() -> None:

@@ -16,6 +16,8 @@ from viewkeeper.plan.steps import ViewPlan
 
 _EPOCHS = 20
 """So far back the ledger is asked."""
+_SURPRISE = 3.0
+"""A delta that holds so many times more or less than expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,24 @@ def estimates(ledger: Ledger, view: str | None = None, limit: int | None = None)
 
 
 def learned(ledger: Ledger, views: Iterable[str]) -> dict[str, dict[str, Counted]]:
-    """Of each view and part what was counted last."""
+    """What the ledger teaches of the views' joins."""
+    return lessons(ledger.estimates(views, _EPOCHS))
+
+
+def lessons(told_of: Iterable[tuple[int, str, Mapping[str, Any]]]) -> dict[str, dict[str, Counted]]:
+    """Of each view and part what was counted last; but for what was counted before a surprise: when a delta
+    held far more or less than expected, the data has changed its nature, and the parts are counted again."""
     found: dict[str, dict[str, Counted]] = {}
-    for _, view, told_of in ledger.estimates(views, _EPOCHS):
-        for each in told_of.get("parts", ()):
+    surprised: set[str] = set()
+    for _, view, estimated in told_of:  # newest first
+        parts = [] if view in surprised else estimated.get("parts", ())
+        for each in parts:
             counted = Counted(each["uncorrected"], each["actual"])
             found.setdefault(view, {}).setdefault(each["part"], counted)
+        if any(_surprising(Counted(each["estimated"], each["actual"])) for each in parts):
+            surprised.add(view)
     return found
+
+
+def _surprising(counted: Counted) -> bool:
+    return not 1 / _SURPRISE <= counted.factor <= _SURPRISE

@@ -18,6 +18,7 @@ from viewkeeper.analyse.statements import CreateView
 from viewkeeper.constraints import Constraint, checks
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.defining import Resolver, define, refuse_reserved
+from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
@@ -213,13 +214,18 @@ class Maintainer:
             learned=learned(self.ledger, concerned),
             prefix=f"vk_{uuid.uuid4().hex[:8]}",
         )
+        known = kept_values(self.ledger)
         if not without_data:
+            known = count_missing(self.engine, situation, known)
             now = utc_now()
             self.ledger.observe(
-                {table: SourceObservation(version, now) for table, version in situation.versions.items()}
+                {
+                    table: SourceObservation(version, now, details(known.get(table)))
+                    for table, version in situation.versions.items()
+                }
             )
         self._emit(StepFinished(None, Phase.OBSERVE, time.monotonic() - started))
-        return situation
+        return with_distinct(situation, known)
 
     def plan(self, names: Sequence[str], policy: str | None) -> tuple[EpochPlan, Situation]:
         """What a refresh of these views would do now. Touches nothing."""
@@ -233,6 +239,7 @@ class Maintainer:
             options=self.options,
             learned=learned(self.ledger, closure),
         )
+        situation = with_distinct(situation, kept_values(self.ledger))
         return plan_epoch(situation), situation
 
     # Refresh.

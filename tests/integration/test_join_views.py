@@ -87,3 +87,33 @@ def test_every_expression_keeps_every_join_exact(shop: Warehouse) -> None:
     shop.refresh(policy="incremental")
     assert_exact(shop)
     assert_tidy(shop)
+
+
+def counted(shop: Warehouse, table: str) -> dict[str, int]:
+    """The distinct values of a table's columns, as the ledger has them."""
+    details = shop._ledger.observations()[f"lake.default.{table}"].details
+    return dict(details["distinct"]["columns"]) if "distinct" in details else {}
+
+
+def test_distinct_values_are_counted_once_and_again_when_the_table_has_outgrown_them(shop: Warehouse) -> None:
+    assert counted(shop, "orders") == {"c": 9, "o": 20}
+    assert counted(shop, "supplier") == {"n": 3, "s": 4}
+    shop.spark.sql("INSERT INTO orders SELECT INT(id), INT(id), 1 FROM range(100, 110)")
+    shop.refresh()
+    assert counted(shop, "orders") == {"c": 9, "o": 20}, "it follows by itself"
+    shop.spark.sql("INSERT INTO orders SELECT INT(id), INT(id), 1 FROM range(200, 300)")
+    shop.refresh()
+    assert counted(shop, "orders") == pytest.approx({"c": 119, "o": 130}, rel=0.1)
+    assert_exact(shop)
+
+
+def test_what_iceberg_has_counted_is_not_counted_again(wh: Warehouse) -> None:
+    for table, (columns, rows) in TABLES.items():
+        wh.spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg")
+        wh.spark.sql(f"INSERT INTO {table} {rows}")
+    wh.spark.sql("CALL lake.system.compute_table_stats(table => 'default.orders', columns => array('o'))")
+    wh.spark.sql("INSERT INTO orders SELECT INT(id), INT(id), 1 FROM range(100, 150)")
+    wh.sql(f"CREATE MATERIALIZED VIEW chain AS {VIEWS['chain']}")
+    known = counted(wh, "orders")
+    assert known["o"] == 20, "what the statistics say, although there are more by now"
+    assert known["c"] == pytest.approx(59, rel=0.1), "counted"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from viewkeeper.algebra.expressions import cost
 from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equal_columns
+from viewkeeper.algebra.provenance import origin
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
@@ -96,8 +97,24 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
         delta = rows / _UNKNOWN_SHARE if changed_rows is None else float(changed_rows)
         tables = ", ".join(scan.table.rsplit(".", 1)[-1] for scan in scans(child))
         name = tables if isinstance(child, Scan) else f"[{tables}]"
-        inputs.append(JoinInput(name, frozenset(child.columns), rows, rows, delta if has_changed else None))
+        values = _distinct(child, relation, leaves)
+        inputs.append(
+            JoinInput(name, frozenset(child.columns), rows, rows, delta if has_changed else None, values)
+        )
     return JoinSizes(tuple(inputs), relation.conjuncts, leaves.corrections)
+
+
+def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, float]:
+    """Of the columns that an input is joined by, about how many values they have, where it is known."""
+    found: dict[str, float] = {}
+    for pair in filter(None, map(equal_columns, relation.conjuncts)):
+        for column in set(pair) & set(child.columns):
+            stored = origin(child, column)
+            if stored is not None and isinstance(stored[0], Scan):
+                values = leaves.distinct(stored[0]).get(stored[1])
+                if values is not None:
+                    found[column] = max(1.0, values)
+    return found
 
 
 def known_sum(values: Iterable[int | None]) -> int | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from viewkeeper.algebra.join_sizes import equal_columns
-from viewkeeper.algebra.provenance import origin
+from viewkeeper.algebra.provenance import staged_origin
 from viewkeeper.algebra.relations import (
     Filter,
     Join,
@@ -89,7 +89,7 @@ class _Bounds:
         return replace(relation, inputs=tuple(_where(child, conditions) for child, conditions in inputs))
 
     def _range(self, keys: Relation, name: str) -> tuple[Any, Any] | None:
-        found = origin(keys, name)
+        found = staged_origin(keys, name)
         if found is None or found[0].name not in self._profiles:
             return None
         staged, stored = found

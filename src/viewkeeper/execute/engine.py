@@ -26,7 +26,7 @@ from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Strategy
 from viewkeeper.session import CATALOG, embedded_session, require_views, session_pins
 from viewkeeper.sources.iceberg_catalog import keeps_tables
-from viewkeeper.sql.quoting import quote_path
+from viewkeeper.sql.quoting import quote, quote_path
 
 
 class Defined(Protocol):
@@ -111,6 +111,22 @@ class Engine:
                 f"the tables cannot be asked: {first_line(error)}",
                 code="VK-UNKNOWN-TABLE" if "NOT_FOUND" in (error.getCondition() or "") else "VK-UNANSWERED",
             ) from error
+
+    def distinct(self, table: str, version: str, columns: Sequence[str]) -> dict[str, int]:
+        """About how many values these columns of a source have: by its own statistics, else counted now. What
+        cannot be counted is left out."""
+        source = self.observer.source(table)
+        found = dict(source.distinct(table, columns))
+        counted = [column for column in columns if column not in found]
+        if counted:
+            calls = ", ".join(f"approx_count_distinct({quote(column)})" for column in counted)
+            query = f"SELECT {calls} FROM {source.rows(table, version)}"
+            try:
+                values = self.sessions.pinned(self.pins).sql(query).collect()[0]
+            except PySparkException:
+                return found
+            found |= dict(zip(counted, map(int, values), strict=True))
+        return found
 
     def rows(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
         """A small result as a DataFrame of the user's session."""

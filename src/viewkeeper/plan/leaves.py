@@ -113,6 +113,10 @@ class ViewLeaves:
         missed = self._situation.changes.get(self._span(scan.table))
         return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
 
+    def distinct(self, scan: Scan) -> Mapping[str, float]:
+        """Of sources only; of a view the rows have to do."""
+        return self._situation.distinct.get(scan.table, {})
+
     def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """As the options say; what was chosen is kept, to be explained."""
         problem = Problem(self._view, relation, sizes, self._span)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from viewkeeper.algebra.join_sizes import equal_columns
-from viewkeeper.algebra.provenance import origin
+from viewkeeper.algebra.provenance import staged_origin
 from viewkeeper.algebra.relations import Join, Relation, SemiJoin, TableAt, children, leaves
 
 _LARGE_ROWS = 10_000_000
@@ -52,7 +52,7 @@ def _equalities(relation: Join) -> Iterator[tuple[tuple[Relation, str], tuple[Re
 
 
 def _lookup(keys: Relation, column: str, searched: Relation) -> Iterator[tuple[str, str]]:
-    found = origin(keys, column)
+    found = staged_origin(keys, column)
     if found is None:
         return
     staged, stored = found

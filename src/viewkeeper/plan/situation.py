@@ -112,6 +112,8 @@ class Situation:
     read_options: Mapping[str, ReadOptions] = field(default_factory=dict)
     unwritten: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources that were never written, now or when a view was computed: the types of their columns."""
+    distinct: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Of sources: about how many values some of their columns have."""
     learned: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
     """Of each view and part of its joins what was counted last."""
     policy: str | None = None

@@ -121,6 +121,9 @@ class Source(Protocol):
 
     def statistics(self, table: str, version: str | None) -> Statistics: ...
 
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
+        """About how many values these columns have, as far as the source keeps statistics of it."""
+
     def rows(self, table: str, version: str | None) -> str:
         """A relation for FROM that holds the rows at that version, e.g. ``t VERSION AS OF 5``."""
 

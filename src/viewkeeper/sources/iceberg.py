@@ -132,6 +132,13 @@ class IcebergSource:
             snapshot.count("total-data-files"),
         )
 
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
+        """What the newest statistics file says (`compute_table_stats` writes one)."""
+        self._check(table)
+        identity = read_identity(self._spark, self._parts)
+        known = {} if identity is None else identity.distinct
+        return {column: known[column] for column in columns if column in known}
+
     def row_count(self, table: str, version: str | None) -> int | None:
         """Rows at a version, as far as metadata tells; of the version that was asked for last, no job."""
         if self._standing is not None and self._standing.version == version:

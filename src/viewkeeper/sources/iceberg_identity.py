@@ -29,6 +29,8 @@ class TableIdentity:
     field_ids: Mapping[str, str] = field(hash=False)
     names_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     key: tuple[str, ...] = ()
+    distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Of columns in the newest statistics file: about how many values they have."""
 
 
 def read_identity(spark: SparkSession, table: tuple[str, ...]) -> TableIdentity | None:
@@ -63,7 +65,24 @@ def parse_identity(content: bytes) -> TableIdentity:
             if snapshot.get("schema-id") in names
         },
         tuple(current[str(each)] for each in schema.get("identifier-field-ids", ()) if str(each) in current),
+        _distinct(metadata, current),
     )
+
+
+def _distinct(metadata: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
+    """The NDVs of the theta sketches, of the newest snapshot that has any."""
+    files = {entry["snapshot-id"]: entry for entry in metadata.get("statistics", ())}
+    for snapshot in reversed(metadata.get("snapshots", ())):
+        found = {
+            names[str(blob["fields"][0])]: int(blob["properties"]["ndv"])
+            for blob in files.get(snapshot["snapshot-id"], {}).get("blob-metadata", ())
+            if len(blob["fields"]) == 1
+            and "ndv" in blob.get("properties", {})
+            and str(blob["fields"][0]) in names
+        }
+        if found:
+            return found
+    return {}
 
 
 def _escape(path: str) -> str:

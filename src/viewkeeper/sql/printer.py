@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing_extensions import assert_never
 
 from viewkeeper.algebra.estimates import is_small
-from viewkeeper.algebra.provenance import origin
+from viewkeeper.algebra.provenance import staged_origin
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
@@ -313,7 +313,7 @@ def _rows(relation: Relation) -> int | None:
 def _equals(relation: SemiJoin, key: str) -> str:
     """NULL matches NULL; but where it is known that no key is NULL, a plain equality does: Spark hashes one
     column for it instead of two."""
-    found = origin(relation.keys, key)
+    found = staged_origin(relation.keys, key)
     return "=" if found is not None and found[1] in found[0].never_null else "<=>"
 
 

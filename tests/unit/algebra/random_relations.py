@@ -64,6 +64,9 @@ class MemoryLeaves:
     def delta_size(self, scan: Scan) -> int | None:
         return None
 
+    def distinct(self, scan: Scan) -> Mapping[str, float]:
+        return {}
+
     @property
     def corrections(self) -> Mapping[str, float]:
         return {}

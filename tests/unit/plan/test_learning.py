@@ -8,7 +8,7 @@ import pytest
 
 from viewkeeper.algebra.relations import Field, Join, Project, Scan
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column
-from viewkeeper.learning import told, whole
+from viewkeeper.learning import lessons, told, whole
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.situation import Counted, Situation
 from viewkeeper.plan.steps import Share
@@ -60,3 +60,21 @@ def test_a_part_that_turned_out_large_is_avoided() -> None:
     plan = plan_epoch(replace(changed(), learned={NAME: large}))
     (propagation,) = plan.views[0].propagations
     assert "small ⋈ middle" not in {propagation.name(mask) for mask, _ in propagation.rows}
+
+
+def part(name: str, estimated: int, actual: int, uncorrected: int | None = None) -> dict[str, object]:
+    uncorrected = estimated if uncorrected is None else uncorrected
+    return {"part": name, "estimated": estimated, "uncorrected": uncorrected, "actual": actual}
+
+
+def test_after_a_surprise_parts_are_counted_again() -> None:
+    first = (1, NAME, {"parts": [part("a ⋈ b ⋈ c", 10, 900), part("a ⋈ b", 5, 80)]})
+    as_expected = (2, NAME, {"parts": [part("a ⋈ b ⋈ c", 910, 1000, 11)]})
+    surprise = (3, NAME, {"parts": [part("a ⋈ b ⋈ c", 950, 10, 12)]})
+    elsewhere = (3, "lake.default.other", {"parts": [part("x ⋈ y", 1, 2)]})
+    assert lessons([first]) == {NAME: {"a ⋈ b ⋈ c": Counted(10, 900), "a ⋈ b": Counted(5, 80)}}
+    assert lessons([as_expected, first]) == {NAME: {"a ⋈ b ⋈ c": Counted(11, 1000), "a ⋈ b": Counted(5, 80)}}
+    assert lessons([surprise, elsewhere, as_expected, first]) == {
+        NAME: {"a ⋈ b ⋈ c": Counted(12, 10)},
+        "lake.default.other": {"x ⋈ y": Counted(1, 2)},
+    }

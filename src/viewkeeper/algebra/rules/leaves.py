@@ -32,6 +32,9 @@ class Leaves(Protocol):
     def delta_size(self, scan: Scan) -> int | None:
         """Rows of that delta, at most."""
 
+    def distinct(self, scan: Scan) -> Mapping[str, float]:
+        """How many values the stored columns of the table have, about, of those for which it is known."""
+
     @property
     def corrections(self) -> Mapping[str, float]:
         """By which factor the estimates of joined deltas were wrong before."""

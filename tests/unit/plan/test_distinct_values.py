@@ -1,0 +1,49 @@
+"""What is known of the values of columns, and how the sizes of joins follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from viewkeeper.algebra.provenance import joined_columns
+from viewkeeper.algebra.relations import Filter, Join
+from viewkeeper.algebra.scalars import Column, Scalar, words
+from viewkeeper.distinct_values import DistinctValues, with_distinct
+from viewkeeper.plan.planner import plan_epoch
+
+from .world import SALES, STORES, FakeChange, joined, rows, sales, scan, situation, stores, view
+
+AT_ONE = {SALES: "1", STORES: "1"}
+
+
+def test_values_follow_the_rows() -> None:
+    known = DistinctValues(1000, {"id": 990, "kind": 12})
+    assert known.at(1500) == {"id": 1485.0, "kind": 12.0}
+    assert known.at(5) == {"id": 4.95, "kind": 5.0}
+    assert not known.is_outgrown(2000)
+    assert known.is_outgrown(2001)
+    assert known.is_outgrown(499)
+    assert DistinctValues.from_json(known.to_json()) == known
+
+
+def test_the_columns_that_tables_are_joined_by() -> None:
+    assert set(joined_columns(rows)) == {(SALES, "store"), (STORES, "store")}
+    assert not set(joined_columns(rows, inputs=3))
+    third = scan("lake.default.days", "day")
+    three = Join(
+        (Filter(sales, words("true")), stores, third), (*joined.conjuncts, Scalar((Column("day"), " > 3")))
+    )
+    assert set(joined_columns(three, inputs=3)) == {(SALES, "store"), (STORES, "store")}
+
+
+def test_estimates_use_them() -> None:
+    made = situation(view("rows", rows, (SALES, STORES), vector=AT_ONE), stores=FakeChange(5, 5))
+    made = replace(made, policy="incremental")
+
+    def estimated(**values: int) -> int:
+        known = {SALES: DistinctValues(10_000, values)} if values else {}
+        (plan,) = plan_epoch(with_distinct(made, known)).views
+        return dict(plan.propagations[0].rows)[0b11]
+
+    assert estimated() == 10 * 10_000 // 100, "each of 100 stores has about as many sales"
+    assert estimated(store=10) == estimated(), "the join keeps the larger side's values"
+    assert estimated(store=1000) == 10 * 10_000 // 1000, "most sales belong to stores that are not there"
