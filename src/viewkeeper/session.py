@@ -234,8 +234,8 @@ def _engine_settings(folder: Path, jars: tuple[Path, ...], log4j: Path) -> dict[
         # AQE joins small partitions again, so twice the cores costs small data little.
         "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 1))),
         "spark.sql.adaptive.enabled": "true",
-        # Spark forgets all but 100 compiled pieces of queries. Refreshing a few views needs more than that, and
-        # would compile all of them anew each time: as much CPU as the refresh itself.
+        # Spark forgets all but 100 compiled pieces of queries. Refreshing a few views needs more than that,
+        # and would compile all of them anew each time: as much CPU as the refresh itself.
         "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
     }
