@@ -11,8 +11,8 @@ from itertools import count
 
 from pyspark.sql import SparkSession
 
+from viewkeeper.embedded import CATALOG
 from viewkeeper.execute.tuning import reading_files
-from viewkeeper.session import CATALOG
 from viewkeeper.sources.contract import Change, Source
 from viewkeeper.sources.iceberg import IcebergSource
 from viewkeeper.sql.quoting import quote_path, show_path

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from viewkeeper.cli.main import app
+from viewkeeper.embedded import embedded_session
 from viewkeeper.jars import jar_files
-from viewkeeper.session import embedded_session
 
 pytestmark = [
     pytest.mark.spark,

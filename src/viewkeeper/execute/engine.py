@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
+from viewkeeper.embedded import CATALOG, embedded_session
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event
 from viewkeeper.execute.catalog import Catalog
@@ -24,7 +25,7 @@ from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.overflows import overflow_search
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Strategy
-from viewkeeper.session import CATALOG, embedded_session, require_views, session_pins
+from viewkeeper.session import require_views, session_pins
 from viewkeeper.sources.iceberg_catalog import keeps_tables
 from viewkeeper.sql.quoting import quote, quote_path
 
