@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from viewkeeper.embedded import embedded_session
+from viewkeeper.execute.embedded import embedded_session
 
 # Before any JVM starts, and for those of child processes: tests run on small machines, two at a time,
 # and are planning for the most part. The optimising compiler would take as much time as the tests themselves.

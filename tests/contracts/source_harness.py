@@ -11,7 +11,7 @@ from itertools import count
 
 from pyspark.sql import SparkSession
 
-from viewkeeper.embedded import CATALOG
+from viewkeeper.execute.embedded import CATALOG
 from viewkeeper.execute.tuning import reading_files
 from viewkeeper.sources.contract import Change, Source
 from viewkeeper.sources.iceberg import IcebergSource

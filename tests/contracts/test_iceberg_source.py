@@ -11,8 +11,8 @@ from pyspark.sql import Row, SparkSession
 from source_harness import ICEBERG_KINDS, IcebergHarness
 from test_source_contract import check, difference
 
-from viewkeeper.embedded import CATALOG
 from viewkeeper.errors import SourceError
+from viewkeeper.execute.embedded import CATALOG
 from viewkeeper.session import work_session
 from viewkeeper.sources.contract import Change
 from viewkeeper.sources.drift import compare_schemas

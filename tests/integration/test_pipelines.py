@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from viewkeeper.cli.main import app
-from viewkeeper.embedded import embedded_session
+from viewkeeper.execute.embedded import embedded_session
 from viewkeeper.jars import jar_files
 
 pytestmark = [

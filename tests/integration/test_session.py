@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from viewkeeper.define.definitions import SessionPins
-from viewkeeper.embedded import embedded_session
 from viewkeeper.errors import SetupError
+from viewkeeper.execute.embedded import embedded_session
 from viewkeeper.session import is_connect, require_views, session_pins, supports_views, work_session
 
 pytestmark = pytest.mark.spark

@@ -10,10 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
-from viewkeeper.embedded import CATALOG, embedded_session
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event
 from viewkeeper.execute.catalog import Catalog
+from viewkeeper.execute.embedded import CATALOG, embedded_session
 from viewkeeper.execute.executor import Executor
 from viewkeeper.execute.observing import Observer
 from viewkeeper.execute.sessions import Sessions
