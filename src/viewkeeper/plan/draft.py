@@ -28,7 +28,7 @@ class Draft:
         sizes = {**situation.rows, **{view.name: view.rows for view in self.inputs.values()}}
         self.sharing = sharing_between(situation.views, sizes, situation.options.aggregates)
         self._children = _children(self.inputs.values())
-        self._extracts: dict[Span, Extract] = {}
+        self.extracts: dict[Span, Extract] = {}
         self._computes: list[Step] = []
         self._installs: list[Install] = []
         self._names = 0
@@ -36,7 +36,7 @@ class Draft:
     @property
     def steps(self) -> list[Step]:
         """Extractions and computations, then installations; nothing that nobody reads."""
-        steps = without_unused([*self._extracts.values(), *self._computes, *self._installs])
+        steps = without_unused([*self.extracts.values(), *self._computes, *self._installs])
         return settled(steps, stage_extracts=self.situation.options.stage_extracts)
 
     def has_children(self, view: ViewInput) -> bool:
@@ -75,19 +75,9 @@ class Draft:
             for table in view.analysis.tables
             if table in self.inputs
         }
-        return ViewLeaves(
-            view,
-            self.situation,
-            parents,
-            self._extracts,
-            self.add,
-            self.name,
-            changed_rows,
-            self.common if common is None else common,
-            self._compute_common,
-        )
+        return ViewLeaves(view, self, parents, changed_rows, self.common if common is None else common)
 
-    def _compute_common(self, view: ViewInput, relation: Join, what: str, rows: int) -> Staged:
+    def compute_common(self, view: ViewInput, relation: Join, what: str, rows: int) -> Staged:
         """Add the steps that compute the delta of a part that several views need."""
         self.extract_for(view, scans(relation))
         leaves = self.leaves(view, rows, self.common.smaller(len(relation.inputs)))
@@ -107,12 +97,12 @@ class Draft:
                 continue
             fields = scan.fields if parent is None else parent.layout.fields
             columns = dict.fromkeys(field.stored for field in fields)
-            known = self._extracts.get(span)
+            known = self.extracts.get(span)
             if known is not None:
                 columns = dict.fromkeys((*known.columns, *columns))
                 if len(columns) == len(known.columns):
                     continue
-            self._extracts[span] = Extract(
+            self.extracts[span] = Extract(
                 name=self.name("extract") if known is None else known.name,
                 table=span[0],
                 old=span[1],

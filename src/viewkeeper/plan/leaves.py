@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.expressions import Expression
@@ -36,31 +38,43 @@ class ParentOutcome:
     delta_estimate: int
 
 
+class Bench(Protocol):
+    """What is planned so far, as far as the leaves of a view add to it."""
+
+    @property
+    def situation(self) -> Situation: ...
+
+    @property
+    def extracts(self) -> Mapping[Span, Extract]:
+        """The deltas that will be extracted."""
+
+    def add(self, step: Step) -> None: ...
+
+    def name(self, what: str) -> str:
+        """A new name to stage something under."""
+
+    def compute_common(self, view: ViewInput, relation: Join, what: str, rows: int) -> Staged:
+        """Add the steps that compute the delta of a part that several views need."""
+
+
 class ViewLeaves:
     """The leaves of one view in one epoch; the steps that they need are added on demand."""
 
     def __init__(
         self,
         view: ViewInput,
-        situation: Situation,
-        parents: dict[str, tuple[ViewInput, ParentOutcome]],
-        extracts: dict[tuple[str, str | None, str | None], Extract],
-        add_step: Callable[[Step], None],
-        new_name: Callable[[str], str],
+        bench: Bench,
+        parents: Mapping[str, tuple[ViewInput, ParentOutcome]],
         changed_rows: int | None,
         common: CommonDeltas,
-        compute_common: Callable[[ViewInput, Join, str, int], Staged],
     ) -> None:
         self._view = view
-        self._situation = situation
+        self._bench = bench
+        self._situation = bench.situation
         self._parents = parents
-        self._extracts = extracts
-        self._add_step = add_step
-        self._new_name = new_name
         # What a rule shares are keys or groups of the changed rows: there are at most as many.
         self._changed_rows = changed_rows
         self._common = common
-        self._compute_common = compute_common
         self.propagations: list[Propagation] = []
 
     def old(self, scan: Scan) -> Relation:
@@ -137,8 +151,8 @@ class ViewLeaves:
         part = problem.sizes.name(relations) if problem is not None else None
         if problem is None or part is None or part in self._counted:
             return delta
-        name = self._new_name("part")
-        self._add_step(Share(name, self._view.name, f"Δ({part})", delta.relation, counts=part))
+        name = self._bench.name("part")
+        self._bench.add(Share(name, self._view.name, f"Δ({part})", delta.relation, counts=part))
         return Delta(_staged(name, delta.relation.columns, round(problem.sizes.delta(relations))))
 
     @property
@@ -151,13 +165,15 @@ class ViewLeaves:
         if problem is None:
             return None
         return self._common.delta(
-            problem, relations, lambda join, what, rows: self._compute_common(self._view, join, what, rows)
+            problem,
+            relations,
+            lambda join, what, rows: self._bench.compute_common(self._view, join, what, rows),
         )
 
     def share(self, relation: Relation, what: str, parts: tuple[str, ...] = ()) -> Staged:
         """Stage it: the rule reads it more than once."""
-        name = self._new_name("shared")
-        self._add_step(Share(name, self._view.name, what, relation, parts))
+        name = self._bench.name("shared")
+        self._bench.add(Share(name, self._view.name, what, relation, parts))
         return _staged(name, relation.columns, self._changed_rows)
 
     def _span(self, table: str) -> Span:
@@ -183,7 +199,7 @@ class ViewLeaves:
         return plus((missed, now))
 
     def _extracted(self, span: tuple[str, str | None, str | None]) -> Delta | None:
-        step = self._extracts.get(span)
+        step = self._bench.extracts.get(span)
         if step is None:
             return None
         return Delta(_staged(step.name, (*step.columns, WEIGHT), step.inserted + step.deleted))
