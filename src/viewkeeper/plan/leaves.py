@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
