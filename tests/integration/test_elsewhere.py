@@ -97,7 +97,10 @@ CHILD = textwrap.dedent(
     import json, sys
     import viewkeeper as vk
     from viewkeeper.cli.retail import VIEWS, Retail
+    from viewkeeper.plan import lookups
     from viewkeeper.session import configured_session
+
+    lookups._LARGE_ROWS = 1  # the ranges of keys are asked for, and bound into statements, here too
 
     how, where, folder, settings = sys.argv[1:5]
     spark = configured_session(settings=json.loads(settings), **{how: where})
