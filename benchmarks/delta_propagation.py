@@ -91,7 +91,7 @@ def measure(
             if round_ >= WARM_UP:
                 timed.seconds.append(seconds)
             print(
-                f"{percent:g} % of {len(tables)} tables, {way}: {seconds:.2f} s, {told.cost:,} rows",
+                f"{percent:g} % of {len(tables)} tables, {way}: {seconds:.2f} s, {told.cost / 1e6:,.0f} MB",
                 flush=True,
             )
         started = time.monotonic()
@@ -103,12 +103,12 @@ def measure(
 
 
 def row(label: dict[str, object], found: dict[str, Timed]) -> dict[str, object]:
-    """One line of a table: seconds, and the millions of rows that were to be read."""
+    """One line of a table: seconds, and the megabytes that were to be read."""
     medians = {way: statistics.median(timed.seconds) for way, timed in found.items()}
     return {
         **label,
         **{way: round(seconds, 2) for way, seconds in medians.items()},
-        **{f"{way}, M rows": round(timed.work / 1e6, 1) for way, timed in found.items()},
+        **{f"{way}, MB": round(timed.work / 1e6) for way, timed in found.items()},
         "n-term / optimal": round(medians["n-term"] / medians["optimal"], 2),
     }
 

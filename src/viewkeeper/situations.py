@@ -52,6 +52,7 @@ def observe(
         rows=observed.rows,
         read_options={table: engine.observer.source(table).read_options for table in observed.versions},
         unwritten=_unwritten(engine, views, observed),
+        types=_types(library),
         learned=learned or {},
         policy=policy,
         options=options,
@@ -163,6 +164,15 @@ def _spans(
 def _identities(library: Library) -> dict[str, str | None]:
     return {
         table: facts.get("identity")
+        for view in library.views.values()
+        for table, facts in view.sources.items()
+    }
+
+
+def _types(library: Library) -> dict[str, dict[str, str]]:
+    """The types of the sources' columns, as the views that read them were defined with."""
+    return {
+        table: {name: kind for name, kind, _ in facts["columns"]}
         for view in library.views.values()
         for table, facts in view.sources.items()
     }

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from viewkeeper.algebra.expressions import cost
 from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equal_columns
 from viewkeeper.algebra.provenance import origin
+from viewkeeper.algebra.reading_costs import SMALL_VALUES, UNKNOWN_WIDTH, width
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
@@ -27,11 +28,6 @@ from viewkeeper.algebra.scalars import Scalar
 
 SMALL_ROWS = 200_000
 """A table of at most so many rows is broadcast to a delta, whatever is known of the delta."""
-
-SMALL_VALUES = 8_000_000
-"""A delta of at most so many values, which take about 128 MiB, is broadcast to the tables that it is joined
-with; Spark has no estimate of its own for deltas. A million keys are sooner sent everywhere than fifteen
-million rows shuffled and sorted."""
 
 _UNKNOWN_SHARE = 100
 """A delta whose size is not known is taken for this part of its table."""
@@ -97,9 +93,16 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
         delta = rows / _UNKNOWN_SHARE if changed_rows is None else float(changed_rows)
         tables = ", ".join(scan.table.rsplit(".", 1)[-1] for scan in scans(child))
         name = tables if isinstance(child, Scan) else f"[{tables}]"
-        values = _distinct(child, relation, leaves)
         inputs.append(
-            JoinInput(name, frozenset(child.columns), rows, rows, delta if has_changed else None, values)
+            JoinInput(
+                name,
+                frozenset(child.columns),
+                rows,
+                rows,
+                delta if has_changed else None,
+                _distinct(child, relation, leaves),
+                _width(child, leaves),
+            )
         )
     return JoinSizes(tuple(inputs), relation.conjuncts, leaves.corrections)
 
@@ -115,6 +118,19 @@ def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, floa
                 if values is not None:
                     found[column] = max(1.0, values)
     return found
+
+
+def _width(child: Relation, leaves: Leaves) -> float:
+    """About how many bytes of a row are read."""
+    return sum(_column_width(child, column, leaves) for column in child.columns)
+
+
+def _column_width(child: Relation, column: str, leaves: Leaves) -> float:
+    stored = origin(child, column)
+    if stored is None or not isinstance(stored[0], Scan):
+        return UNKNOWN_WIDTH
+    kind = leaves.types(stored[0]).get(stored[1])
+    return UNKNOWN_WIDTH if kind is None else width(kind)
 
 
 def known_sum(values: Iterable[int | None]) -> int | None:

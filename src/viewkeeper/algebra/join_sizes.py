@@ -33,7 +33,7 @@ _EQUALS = re.compile(r"\s*(=|==|<=>)\s*\Z")
 @dataclass(frozen=True)
 class JoinInput:
     """One relation of a join: its name and columns, its rows before and after, those of its delta (``None``
-    when it did not change), and what is known of the distinct values of its columns."""
+    when it did not change), what is known of the distinct values of its columns, and the bytes of a row."""
 
     name: str
     columns: frozenset[str]
@@ -41,6 +41,7 @@ class JoinInput:
     new: float
     delta: float | None
     distinct: Mapping[str, float] = field(default_factory=dict)
+    width: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewkeeper.algebra.estimates import SMALL_VALUES
+from viewkeeper.algebra.reading_costs import SMALL_VALUES
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from viewkeeper.algebra.common_parts import LocalPart, Part, common_join, part_o
 from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.expressions import cost, places
 from viewkeeper.algebra.join_sizes import JoinSizes
+from viewkeeper.algebra.reading_costs import ReadingCosts
 from viewkeeper.algebra.relations import Join, Project, Staged
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
 from viewkeeper.algebra.search import find_optimal
@@ -148,13 +149,13 @@ def choose_common(problems: Sequence[Problem]) -> dict[CommonPart, frozenset[tup
 
 
 def _cost(problem: Problem, given: Collection[int]) -> float:
-    everything = (1 << len(problem.relation.inputs)) - 1
+    everything, reading = (1 << len(problem.relation.inputs)) - 1, ReadingCosts(problem.sizes)
     if everything in given:
-        return problem.sizes.delta(everything)
-    return cost(find_optimal(problem.sizes, given=given).tree, problem.sizes, given)
+        return reading.delta(everything)
+    return cost(find_optimal(reading, given=given).tree, reading, given)
 
 
 def _alone(problem: Problem, relations: int) -> float:
     """What it costs to compute a part once, and to keep it."""
-    sizes = problem.sizes.part(relations)
-    return find_optimal(sizes).cost + problem.sizes.delta(relations)
+    part = ReadingCosts(problem.sizes.part(relations))
+    return find_optimal(part).cost + ReadingCosts(problem.sizes).delta(relations)

@@ -130,6 +130,14 @@ class ViewLeaves:
         """Of sources only; of a view the rows have to do."""
         return self._situation.distinct.get(scan.table, {})
 
+    def types(self, scan: Scan) -> Mapping[str, str]:
+        """Of sources as they were when the view was defined; of a view those that it is stored with."""
+        if scan.table in self._parents:
+            layout = self._parents[scan.table][0].layout
+            stored = (field.stored for field in layout.fields)
+            return dict(zip(stored, layout.types, strict=True))
+        return self._situation.types.get(scan.table, {})
+
     def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """As the options say; what was chosen is kept, to be explained."""
         problem = Problem(self._view, relation, sizes, self._span)

@@ -19,14 +19,15 @@ from viewkeeper.algebra.expressions import (
     places,
 )
 from viewkeeper.algebra.join_sizes import JoinSizes
+from viewkeeper.algebra.reading_costs import ReadingCosts
 from viewkeeper.algebra.search import find_optimal
 from viewkeeper.plan.situation import Counted, Joins
 
 
 @dataclass(frozen=True, slots=True)
 class Propagation:
-    """A join's delta expression: what it costs beside the n-term one, and the estimated rows of the delta of
-    each set of relations in it (sets as bit masks)."""
+    """A join's delta expression: the bytes that it reads, beside those of the n-term one, and the estimated
+    rows of the delta of each set of relations in it (sets as bit masks)."""
 
     inputs: tuple[str, ...]
     changed: tuple[bool, ...]
@@ -48,12 +49,9 @@ class Propagation:
 
     def lines(self) -> Iterator[str]:
         """The delta propagation tree, as it is drawn in the paper, but lying on its side."""
-        beside = f"{self.cost:,} rows read; by the n-term expression {self.n_term_cost:,}"
-        yield (
-            f"{self.how}: {beside}"
-            if self.cost != self.n_term_cost
-            else f"{self.how}: {self.cost:,} rows read"
-        )
+        beside = f"; by the n-term expression {in_bytes(self.n_term_cost)}"
+        read = f"{self.how}: about {in_bytes(self.cost)} read"
+        yield read + (beside if self.cost != self.n_term_cost else "")
         if isinstance(self.expression, Node):
             yield from self._drawn(self.expression, "", "")
         counts = accesses(self.expression, self.changed)
@@ -84,11 +82,11 @@ def propagation(
 ) -> Propagation:
     """The expression for a join of these sizes, when some deltas are there already, and others were counted
     before."""
-    flat = n_term(len(sizes.inputs))
+    flat, reading = n_term(len(sizes.inputs)), ReadingCosts(sizes)
     expression: Expression
     match joins:
         case Joins.OPTIMAL:
-            found = find_optimal(sizes, given=given)
+            found = find_optimal(reading, given=given)
             expression, how = (
                 found.tree,
                 "the best of all delta expressions" if found.exact else "a good delta expression",
@@ -103,8 +101,8 @@ def propagation(
         sizes.changed,
         expression,
         how,
-        round(cost(expression, sizes, given)),
-        round(cost(flat, sizes)),
+        round(cost(expression, reading, given)),
+        round(cost(flat, reading)),
         tuple((mask, round(sizes.delta(mask))) for mask in sets),
         tuple((mask, round(sizes.uncorrected(mask))) for mask in sets),
         tuple(sorted(given)),
@@ -117,3 +115,14 @@ def _sets(tree: Expression | Tree) -> list[int]:
         return [(1 << len(tree.terms[0])) - 1]
     parts = tree.parts if isinstance(tree, Node) else ()
     return [members(tree), *(mask for part in parts for mask in _sets(part))]
+
+
+def in_bytes(size: float) -> str:
+    """
+    >>> in_bytes(512), in_bytes(310_400_000), in_bytes(7_200_000_000)
+    ('512 bytes', '310 MB', '7.2 GB')
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.{0 if size >= 10 * factor else 1}f} {unit}"
+    return f"{size:.0f} bytes"

@@ -114,6 +114,8 @@ class Situation:
     """Of sources that were never written, now or when a view was computed: the types of their columns."""
     distinct: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Of sources: about how many values some of their columns have."""
+    types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of sources: the types of their columns."""
     learned: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
     """Of each view and part of its joins what was counted last."""
     policy: str | None = None

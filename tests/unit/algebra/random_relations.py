@@ -67,6 +67,9 @@ class MemoryLeaves:
     def distinct(self, scan: Scan) -> Mapping[str, float]:
         return {}
 
+    def types(self, scan: Scan) -> Mapping[str, str]:
+        return {}
+
     @property
     def corrections(self) -> Mapping[str, float]:
         return {}

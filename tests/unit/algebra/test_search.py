@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from random import Random
 
@@ -12,6 +12,7 @@ import pytest
 
 from viewkeeper.algebra.expressions import Node, Tree, accesses, all_terms, cost, members, n_term
 from viewkeeper.algebra.join_sizes import JoinInput, JoinSizes
+from viewkeeper.algebra.reading_costs import ReadingCosts
 from viewkeeper.algebra.scalars import Column, Scalar
 from viewkeeper.algebra.search import find_optimal
 
@@ -240,3 +241,24 @@ def test_known_distinct_values_are_used() -> None:
         JoinInput("b", frozenset({"b"}), 1_000, 1_000, None, {"b": 20}),
     )
     assert JoinSizes(inputs, conjuncts).rows(0b11) == pytest.approx(100 * 1_000 / 20)
+
+
+def test_on_spark_rows_are_weighed_by_what_is_read_of_them() -> None:
+    conjuncts = (Scalar((Column("a"), " = ", Column("b"))),)
+    narrow = JoinInput("a", frozenset({"a"}), 1_000, 1_100, 100, width=4.0)
+    wide = JoinInput("b", frozenset({"b", "c"}), 1_000, 1_000, None, width=28.0)
+    reading = ReadingCosts(JoinSizes((narrow, wide), conjuncts))
+    assert reading.changed == (True, False)
+    assert (reading.old, reading.new) == ([4_000.0, 28_000.0], [4_400.0, 28_000.0])
+    assert reading.delta(0b01) == 100 * (4 + 8), "its columns, and its weight"
+    assert reading.delta(0b11) == pytest.approx(100 * (4 + 28 + 8))
+    assert cost(n_term(2), reading) == 28_000 + 1_200
+
+
+def test_a_delta_too_large_to_be_broadcast_is_dearer() -> None:
+    rows = 3_000_000
+    alone = JoinInput("a", frozenset({"a", "b"}), 10 * rows, 10 * rows, rows, width=8.0)
+    beside = replace(alone, name="c", columns=frozenset({"c", "d", "e"}))
+    reading = ReadingCosts(JoinSizes((alone, beside), ()))
+    assert reading.delta(0b01) == rows * 16
+    assert reading.delta(0b10) == 3 * rows * 16

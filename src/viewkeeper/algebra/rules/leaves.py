@@ -35,6 +35,9 @@ class Leaves(Protocol):
     def distinct(self, scan: Scan) -> Mapping[str, float]:
         """How many values the stored columns of the table have, about, of those for which it is known."""
 
+    def types(self, scan: Scan) -> Mapping[str, str]:
+        """The types of the table's stored columns, as far as they are known."""
+
     @property
     def corrections(self) -> Mapping[str, float]:
         """By which factor the estimates of joined deltas were wrong before."""
