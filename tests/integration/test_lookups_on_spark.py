@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from world import assert_exact, strategies
 
-from viewkeeper.execute import profiles
+from viewkeeper.algebra.sharpening import Keys
+from viewkeeper.execute import executor, profiles
 from viewkeeper.execute.staging import Staging
 from viewkeeper.plan import lookups, maintaining
 from viewkeeper.warehouse import Warehouse
@@ -60,7 +61,10 @@ def bounds(plans: list[str], table: str, column: str) -> set[tuple[str, str]]:
     return {pair for pairs in found for pair in pairs}
 
 
-def test_only_files_within_the_range_of_the_keys_are_read(shop: Warehouse, plans: list[str]) -> None:
+def test_only_files_within_the_range_of_the_keys_are_read(
+    shop: Warehouse, plans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "FEW_KEYS", 5)
     shop.spark.sql("INSERT INTO orders SELECT id, DATE'2026-06-01', 'new' FROM range(1000, 1010)")
     shop.spark.sql("INSERT INTO lines SELECT id, 3 FROM range(1000, 1010)")
     epoch = shop.refresh(policy="incremental")
@@ -70,6 +74,14 @@ def test_only_files_within_the_range_of_the_keys_are_read(shop: Warehouse, plans
     assert ("1000", "1009") in bounds(plans, "default.lines", "o")
     groups = next(plan for plan in plans if "LeftSemi" in plan and "_row_id" in plan and "day" not in plan)
     assert "isnull" not in groups.split("LeftSemi")[1].splitlines()[0], "a key of one column, compared by ="
+
+
+def test_few_keys_are_looked_up_one_by_one(shop: Warehouse, plans: list[str]) -> None:
+    shop.spark.sql("INSERT INTO orders VALUES (7, DATE'2026-06-01', 'new'), (290, DATE'2026-06-01', 'new')")
+    shop.refresh("joined", policy="incremental")
+    assert_exact(shop, "joined")
+    lines = [line for plan in plans for line in plan.splitlines() if "default.lines" in line]
+    assert any("filters=o IN (7, 290)" in line for line in lines), lines
 
 
 def test_null_keys_are_found_as_before(shop: Warehouse) -> None:
@@ -100,7 +112,8 @@ def test_a_profile_tells_rows_nulls_and_ranges(spark: SparkSession) -> None:
     known = profiles.profile(rows, ["a b", "d", "s", "f", "m", "n", "u"])
     assert known.rows == 2
     assert set(known.never_null) == {"a b", "d", "s", "f", "m", "u"}
-    assert set(known.ranges) == {"a b", "d", "u"}
-    assert known.ranges["u"] == ("b", "é")
+    assert set(known.keys) == {"a b", "d", "u"}
+    assert known.keys["u"] == Keys("b", "é")
+    assert profiles.profile(rows, ["a b"], few=True).keys == {"a b": Keys(1, 3, (1, 3))}
     none = profiles.profile(rows.where("d IS NULL"), ["d"])
-    assert (none.rows, none.ranges) == (0, {})
+    assert (none.rows, none.keys) == (0, {})

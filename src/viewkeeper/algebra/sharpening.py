@@ -27,12 +27,21 @@ from viewkeeper.algebra.scalars import Scalar, column, compose
 
 
 @dataclass(frozen=True, slots=True)
+class Keys:
+    """The least and the greatest value of a column; all of them, where they are few."""
+
+    least: Any
+    most: Any
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """Of a result: its rows, the columns without NULL, and the least and greatest values of some of these."""
+    """Of a result: its rows, the columns without NULL, and what is known of the values of some of these."""
 
     rows: int
     never_null: tuple[str, ...] = ()
-    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    keys: Mapping[str, Keys] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,7 @@ def sharpened(relation: Relation, profiles: Mapping[str, Profile]) -> Statement:
 
 
 class _Bounds:
-    """The ranges of keys as conditions on what is searched for them."""
+    """What is known of keys, as conditions on what is searched for them."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._profiles = profiles
@@ -69,7 +78,7 @@ class _Bounds:
         match relation:
             case SemiJoin(child, keys, on, anti=False):
                 # Both sides are the same column, of the same type.
-                found = [self._within(left, self._range(keys, right)) for left, right in on]
+                found = [self._among(left, self._keys(keys, right)) for left, right in on]
                 return replace(relation, child=_where(child, found))
             case Join():
                 return self._joined(relation)
@@ -81,26 +90,33 @@ class _Bounds:
         found: list[list[Scalar | None]] = [[] for _ in relation.inputs]
         for pair in filter(None, map(equal_columns, relation.conjuncts)):
             for key, other in (pair, pair[::-1]):
-                ends = self._range(relation.inputs[owner[key]], key)
+                keys = self._keys(relation.inputs[owner[key]], key)
                 # Texts are ordered otherwise than the numbers that they may be compared with.
-                if ends is not None and not isinstance(ends[0], str):
-                    found[owner[other]].append(self._within(other, ends))
+                if keys is not None and not isinstance(keys.least, str):
+                    found[owner[other]].append(self._among(other, keys))
         inputs = zip(relation.inputs, found, strict=True)
         return replace(relation, inputs=tuple(_where(child, conditions) for child, conditions in inputs))
 
-    def _range(self, keys: Relation, name: str) -> tuple[Any, Any] | None:
+    def _keys(self, keys: Relation, name: str) -> Keys | None:
         found = staged_origin(keys, name)
         if found is None or found[0].name not in self._profiles:
             return None
         staged, stored = found
-        return self._profiles[staged.name].ranges.get(stored)
+        return self._profiles[staged.name].keys.get(stored)
 
-    def _within(self, name: str, ends: tuple[Any, Any] | None) -> Scalar | None:
-        if ends is None:
+    def _among(self, name: str, keys: Keys | None) -> Scalar | None:
+        if keys is None:
             return None
-        least, most = (f"vk_{len(self.values) + at}" for at in range(2))
-        self.values[least], self.values[most] = ends
-        return compose(column(name), f" BETWEEN :{least} AND :{most}")
+        if keys.values:
+            listed = ", ".join(self._bound(value) for value in keys.values)
+            return compose(column(name), f" IN ({listed})")
+        return compose(column(name), f" BETWEEN {self._bound(keys.least)} AND {self._bound(keys.most)}")
+
+    def _bound(self, value: Any) -> str:
+        """A parameter that stands for the value."""
+        name = f"vk_{len(self.values)}"
+        self.values[name] = value
+        return f":{name}"
 
 
 def _where(relation: Relation, conditions: Iterable[Scalar | None]) -> Relation:

@@ -47,6 +47,8 @@ from viewkeeper.plan.steps import (
 from viewkeeper.sql.printer import print_relation
 
 CONCURRENT_STEPS = 4
+FEW_KEYS = 1_000
+"""Of a result that is expected to hold at most so many rows, the keys are looked at one by one."""
 
 
 @dataclass(slots=True)
@@ -181,7 +183,8 @@ class Executor:
         delta = reduce(DataFrame.unionAll, (session.sql(statement) for statement in step.statements))
         rows = None
         if step.staged:
-            rows = self._profile(step, self._staging.stage(session, step.name, delta))
+            staged = self._staging.stage(session, step.name, delta)
+            rows = self._profile(step, staged, step.inserted + step.deleted)
         else:
             self._staging.name(session, step.name, delta)
         seconds = time.monotonic() - started
@@ -193,13 +196,13 @@ class Executor:
         staged = self._staging.stage(session, step.name, rows)
         if not step.looked_up and step.counts is None:
             return
-        counted = self._profile(step, staged)
+        counted = self._profile(step, staged, self._sizes.get(step.view, Work()).changed)
         if step.counts is not None:
             self._outcome(step.view).parts[step.counts] = counted
 
-    def _profile(self, step: Extract | Share, staged: DataFrame) -> int:
+    def _profile(self, step: Extract | Share, staged: DataFrame, expected: int | None) -> int:
         """Compute what is staged, and let the steps that read it know of it; how many rows it has."""
-        known = profile(staged, step.looked_up)
+        known = profile(staged, step.looked_up, few=expected is not None and expected <= FEW_KEYS)
         with self._lock:
             self._profiles[step.name] = known
         return known.rows
