@@ -234,7 +234,7 @@ def test_ctrl_c_cancels_releases_and_publishes_nothing(
             assert child.stdout.readline() == "installing\n"
             assert ledger.holder() is not None
             child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=60)
+            out, err = child.communicate(timeout=120)
             assert out == "interrupted 0\n", err
             assert ledger.holder() is None
         finally:
