@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from rich import box
@@ -24,12 +24,17 @@ from viewkeeper.sql.quoting import parse_path, show_path
 _STRATEGY_STYLE = {"incremental": "green", "full": "yellow", "unchanged": "dim"}
 
 
+_LONG_NAME = 24
+"""Names of views that are shorter stay in one piece."""
+
+
 def refresh_table(views: Sequence[ViewRefresh]) -> Table:
     """What a refresh did to each view."""
     short = _short_names([view.view for view in views])
     notes = {view.view: _note(view, short) for view in views}
     reasons = ["reason"] if any(notes.values()) else []
-    table = _table("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute s>", "install s>", *reasons)
+    columns = ("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute s>", "install s>", *reasons)
+    table = _table(*columns, names=short.values())
     for view in views:
         touched = view.strategy != "unchanged"
         table.add_row(
@@ -45,8 +50,8 @@ def refresh_table(views: Sequence[ViewRefresh]) -> Table:
 
 def propagated_table(views: Sequence[PropagatedView]) -> Table:
     """What waits to be installed."""
-    table = _table("view", "strategy", "+>", "−>", "~>", "compute s>")
     short = _short_names([view.view for view in views])
+    table = _table("view", "strategy", "+>", "−>", "~>", "compute s>", names=short.values())
     for view in views:
         counts = (_count(n, shown=True) for n in (view.inserted, view.deleted, view.updated))
         table.add_row(
@@ -67,8 +72,8 @@ def _note(view: ViewRefresh, short: Mapping[str, str]) -> str:
 
 def status_table(views: Sequence[ViewStatus]) -> Table:
     """How fresh each view is."""
-    table = _table("view", "state", "epoch>", "refreshed", "last", "kept", "reads")
     short = _short_names([view.view for view in views])
+    table = _table("view", "state", "epoch>", "refreshed", "last", "kept", "reads", names=short.values())
     for view in views:
         state = "empty" if view.epoch is None else "stale" if view.stale else "fresh"
         table.add_row(
@@ -85,8 +90,8 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
 
 def verification_table(found: Sequence[Verification]) -> Table:
     """Each view against its query."""
-    table = _table("view", "verdict", "missing>", "extra>", "epoch>")
     short = _short_names([each.view for each in found])
+    table = _table("view", "verdict", "missing>", "extra>", "epoch>", names=short.values())
     for each in found:
         verdict = "[green]exact" if each.ok else "[bold red]differs"
         missing, extra = _count(each.missing, shown=True), _count(each.extra, shown=True)
@@ -156,13 +161,16 @@ def summary_line(epoch: Epoch) -> str:
     return f"Epoch {epoch.id} published{took}: {len(moved)} views, {ways}."
 
 
-def _table(*columns: str) -> Table:
-    """A plain table; a name that ends in ``>`` heads a column of numbers."""
+def _table(*columns: str, names: Iterable[str] = ()) -> Table:
+    """A plain table; a name that ends in ``>`` heads a column of numbers. ``names``: of the views in it."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    unbroken = {"strategy", "verdict", "state", "last"}
+    if max(map(len, names), default=_LONG_NAME) < _LONG_NAME:
+        unbroken.add("view")
     for name in columns:
         numeric = name.endswith(">")
         # On a narrow terminal words may be broken; a number that lost its last digit would be a lie.
-        whole = numeric or name in ("strategy", "verdict", "state", "last")
+        whole = numeric or name in unbroken
         table.add_column(
             name.removesuffix(">"), justify="right" if numeric else "left", no_wrap=whole, overflow="fold"
         )

@@ -49,6 +49,15 @@ def test_on_a_narrow_terminal_no_number_loses_a_digit() -> None:
     assert all(number in shown for number in ("11,347", "5,000", "6,347", "15.58", "6.07"))
 
 
+def test_a_short_name_stays_in_one_piece_on_eighty_columns() -> None:
+    view = ViewRefresh(
+        "lake.default.SID_sales", "incremental", None, "a long reason", 11347, 5000, 0, 6347, 15.58, 6.07
+    )
+    shown = lines(refresh_table([view]), width=80)
+    assert any(line.split()[0] == "SID_sales" for line in shown)
+    assert all(number in " ".join(shown) for number in ("11,347", "5,000", "6,347", "15.58", "6.07"))
+
+
 def test_names_are_shortened_only_where_that_is_clear() -> None:
     elsewhere = Verification("lake.other.b", True, 0, 0, 3)
     shown = lines(verification_table([Verification("lake.default.a", True, 0, 0, 3), elsewhere]))
