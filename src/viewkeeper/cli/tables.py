@@ -33,7 +33,7 @@ def refresh_table(views: Sequence[ViewRefresh]) -> Table:
     short = _short_names([view.view for view in views])
     notes = {view.view: _note(view, short) for view in views}
     reasons = ["reason"] if any(notes.values()) else []
-    columns = ("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute s>", "install s>", *reasons)
+    columns = ("view", "strategy", "Δ rows>", "+>", "−>", "~>", "compute>", "install>", *reasons)
     table = _table(*columns, names=short.values())
     for view in views:
         touched = view.strategy != "unchanged"
@@ -51,7 +51,7 @@ def refresh_table(views: Sequence[ViewRefresh]) -> Table:
 def propagated_table(views: Sequence[PropagatedView]) -> Table:
     """What waits to be installed."""
     short = _short_names([view.view for view in views])
-    table = _table("view", "strategy", "+>", "−>", "~>", "compute s>", names=short.values())
+    table = _table("view", "strategy", "+>", "−>", "~>", "compute>", names=short.values())
     for view in views:
         counts = (_count(n, shown=True) for n in (view.inserted, view.deleted, view.updated))
         table.add_row(
@@ -112,7 +112,7 @@ def constraints_table(found: Sequence[ConstraintCheck]) -> Table:
 
 def history_table(epochs: Sequence[Epoch]) -> Table:
     """The epochs, one row per view that moved; newest first."""
-    table = _table("epoch>", "published", "view", "strategy", "Δ rows>", "seconds>", "reason")
+    table = _table("epoch>", "published", "view", "strategy", "Δ rows>", "took>", "reason")
     short = _short_names([view.view for epoch in epochs for view in epoch.views])
     for epoch in epochs:
         number, moment = str(epoch.id), _moment(epoch.published_at)
@@ -194,7 +194,7 @@ def _count(number: int, *, shown: bool) -> str:
 
 
 def _seconds(seconds: float, *, shown: bool) -> str:
-    return f"{seconds:.2f}" if shown else ""
+    return f"{seconds:.2f} s" if shown else ""
 
 
 def _moment(when: datetime | None) -> str:

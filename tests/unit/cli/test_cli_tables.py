@@ -33,12 +33,10 @@ def test_the_refresh_table_has_all_the_columns() -> None:
         "−",
         "~",
         "compute",
-        "s",
         "install",
-        "s",
         "reason",
     ]
-    assert first.split() == ["a", "incremental", "1,200", "10", "20", "30", "1.23", "0.50"]
+    assert first.split() == ["a", "incremental", "1,200", "10", "20", "30", "1.23", "s", "0.50", "s"]
     assert second.split() == ["b", "unchanged", "no", "source", "changed"]
     assert third.endswith("VK-X: [why]") and third.lstrip().startswith("`[c]`")
 
