@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from world import make_sales
 
 import viewkeeper as vk
+from viewkeeper.execute.staging import Staging
 from viewkeeper.warehouse import Warehouse
 
 
@@ -34,6 +35,20 @@ def open_warehouse(spark: SparkSession) -> Iterator[Callable[..., Warehouse]]:
 def wh(open_warehouse: Callable[..., Warehouse], tmp_path: Path) -> Warehouse:
     """An empty warehouse."""
     return open_warehouse(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The physical plan of whatever is staged from now on."""
+    seen: list[str] = []
+    stage = Staging.stage
+
+    def recording(self: Staging, session: SparkSession, name: str, rows: DataFrame) -> DataFrame:
+        seen.append(rows._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+        return stage(self, session, name, rows)
+
+    monkeypatch.setattr(Staging, "stage", recording)
+    return seen
 
 
 @pytest.fixture

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from world import assert_exact, strategies
 
 from viewkeeper.cli.retail import VIEWS, Retail
-from viewkeeper.execute.staging import Staging
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -56,17 +55,9 @@ def test_jobs_per_view(retail: tuple[Warehouse, Retail]) -> None:
     assert jobs_so_far(warehouse.spark) - before - 1 <= 1
 
 
-def test_plan_shapes(retail: tuple[Warehouse, Retail], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_shapes(retail: tuple[Warehouse, Retail], plans: list[str]) -> None:
     """A change to the items alone reads no store, and joins by broadcasting the change."""
     warehouse, _ = retail
-    plans: list[str] = []
-    stage = Staging.stage
-
-    def recording(self: Staging, session: SparkSession, name: str, rows: DataFrame) -> DataFrame:
-        plans.append(rows._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
-        return stage(self, session, name, rows)
-
-    monkeypatch.setattr(Staging, "stage", recording)
     warehouse.spark.sql("UPDATE items SET category = 'category 3' WHERE itemID = 1")
     epoch = warehouse.refresh(policy="incremental")
     assert strategies(epoch) == {

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from world import assert_exact, strategies
 
 from viewkeeper.algebra.sharpening import Keys
 from viewkeeper.execute import executor, profiles
-from viewkeeper.execute.staging import Staging
 from viewkeeper.plan import lookups, maintaining
 from viewkeeper.warehouse import Warehouse
 
@@ -36,20 +35,6 @@ def shop(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     )
     wh.sql("CREATE MATERIALIZED VIEW days AS SELECT day, name, COUNT(*) AS n FROM orders GROUP BY day, name")
     return wh
-
-
-@pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The physical plan of whatever is staged."""
-    seen: list[str] = []
-    stage = Staging.stage
-
-    def recording(self: Staging, session: SparkSession, name: str, rows: DataFrame) -> DataFrame:
-        seen.append(rows._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
-        return stage(self, session, name, rows)
-
-    monkeypatch.setattr(Staging, "stage", recording)
-    return seen
 
 
 def bounds(plans: list[str], table: str, column: str) -> set[tuple[str, str]]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from viewkeeper.algebra.expressions import cost
-from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equal_columns
-from viewkeeper.algebra.provenance import origin
-from viewkeeper.algebra.reading_costs import SMALL_VALUES, UNKNOWN_WIDTH, width
+from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equal_columns, equalities
+from viewkeeper.algebra.provenance import scan_origin
+from viewkeeper.algebra.reading_costs import UNKNOWN_WIDTH, is_broadcast, width
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
@@ -35,7 +35,7 @@ _UNKNOWN_SHARE = 100
 
 def is_small(rows: float | None, relation: Relation) -> bool:
     """Whether a delta of so many rows, or what is made of one, is worth broadcasting."""
-    return rows is not None and rows * len(relation.columns) <= SMALL_VALUES
+    return rows is not None and is_broadcast(rows, len(relation.columns))
 
 
 def size(relation: Relation, leaves: Leaves) -> int | None:
@@ -110,13 +110,12 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
 def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, float]:
     """Of the columns that an input is joined by, about how many values they have, where it is known."""
     found: dict[str, float] = {}
-    for pair in filter(None, map(equal_columns, relation.conjuncts)):
+    for pair in equalities(relation.conjuncts):
         for column in set(pair) & set(child.columns):
-            stored = origin(child, column)
-            if stored is not None and isinstance(stored[0], Scan):
-                values = leaves.distinct(stored[0]).get(stored[1])
-                if values is not None:
-                    found[column] = max(1.0, values)
+            stored = scan_origin(child, column)
+            values = None if stored is None else leaves.distinct(stored[0]).get(stored[1])
+            if values is not None:
+                found[column] = max(1.0, values)
     return found
 
 
@@ -126,10 +125,8 @@ def _width(child: Relation, leaves: Leaves) -> float:
 
 
 def _column_width(child: Relation, column: str, leaves: Leaves) -> float:
-    stored = origin(child, column)
-    if stored is None or not isinstance(stored[0], Scan):
-        return UNKNOWN_WIDTH
-    kind = leaves.types(stored[0]).get(stored[1])
+    stored = scan_origin(child, column)
+    kind = None if stored is None else leaves.types(stored[0]).get(stored[1])
     return UNKNOWN_WIDTH if kind is None else width(kind)
 
 

@@ -14,7 +14,7 @@ column as a key.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -130,10 +130,7 @@ class JoinSizes:
     def _classes(self) -> list[dict[int, float]]:
         """The classes of equal columns, each with the distinct values that its columns have in each input."""
         classes: list[set[str]] = []
-        for conjunct in self.conjuncts:
-            pair = equal_columns(conjunct)
-            if pair is None:
-                continue
+        for pair in equalities(self.conjuncts):
             touched = [each for each in classes if not each.isdisjoint(pair)]
             classes = [each for each in classes if each.isdisjoint(pair)]
             classes.append(set(pair).union(*touched))
@@ -156,6 +153,11 @@ class JoinSizes:
                 needed = {self._owner[name] for name in conjunct.columns}
                 found.append(_Condition(sum(1 << place for place in needed), _ANY_CONDITION))
         return found
+
+
+def equalities(conjuncts: Iterable[Scalar]) -> Iterator[tuple[str, str]]:
+    """The pairs of columns that these conditions set equal."""
+    return filter(None, map(equal_columns, conjuncts))
 
 
 def equal_columns(conjunct: Scalar) -> tuple[str, str] | None:

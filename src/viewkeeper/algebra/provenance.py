@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from viewkeeper.algebra.join_sizes import equal_columns
+from viewkeeper.algebra.join_sizes import equalities
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
@@ -45,19 +45,32 @@ def origin(relation: Relation, column: str) -> tuple[Stored, str] | None:
             return None
 
 
+def scan_origin(relation: Relation, column: str) -> tuple[Scan, str] | None:
+    """The table that a column comes from, and its name there; ``None`` if it comes from elsewhere."""
+    found = origin(relation, column)
+    return None if found is None or not isinstance(found[0], Scan) else (found[0], found[1])
+
+
 def staged_origin(relation: Relation, column: str) -> tuple[Staged, str] | None:
     """The staged result that a column comes from, and its name there; ``None`` if it comes from elsewhere."""
     found = origin(relation, column)
     return None if found is None or not isinstance(found[0], Staged) else (found[0], found[1])
 
 
+def equated(relation: Join) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
+    """The columns of inputs that a join sets equal, each with the place of its input; both ways round."""
+    owner = {name: at for at, child in enumerate(relation.inputs) for name in child.columns}
+    for one, two in equalities(relation.conjuncts):
+        yield (owner[one], one), (owner[two], two)
+        yield (owner[two], two), (owner[one], one)
+
+
 def joined_columns(relation: Relation, inputs: int = 2) -> Iterator[tuple[str, str]]:
     """The tables and their columns that joins of at least so many inputs set equal to others."""
     if isinstance(relation, Join) and len(relation.inputs) >= inputs:
-        for pair in filter(None, map(equal_columns, relation.conjuncts)):
-            for column in pair:
-                found = origin(relation, column)
-                if found is not None and isinstance(found[0], Scan):
-                    yield found[0].table, found[1]
+        for (place, column), _ in equated(relation):
+            found = scan_origin(relation.inputs[place], column)
+            if found is not None:
+                yield found[0].table, found[1]
     for child in children(relation):
         yield from joined_columns(child, inputs)

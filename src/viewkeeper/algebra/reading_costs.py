@@ -20,6 +20,7 @@ with; Spark has no estimate of its own for deltas. A million keys are sooner sen
 million rows shuffled and sorted."""
 
 _SHUFFLED = 3.0
+"""Times what it would cost to read it once."""
 _WEIGHT = 8.0
 """Every row of a delta has one."""
 
@@ -38,6 +39,11 @@ _WIDTHS = {
 }
 _NESTED = 50.0
 _DECIMAL = re.compile(r"decimal\((\d+)")
+
+
+def is_broadcast(rows: float, columns: int) -> bool:
+    """Whether so many rows of so many columns are sent everywhere, and not shuffled."""
+    return rows * columns <= SMALL_VALUES
 
 
 def width(kind: str) -> float:
@@ -76,6 +82,6 @@ class ReadingCosts:
         """Of |Δ(⋈P)| rows, each as wide as those of the relations together."""
         rows = self._sizes.delta(relations)
         inputs = [self._sizes.inputs[place] for place in places(relations)]
-        values = rows * sum(len(each.columns) for each in inputs)
         bytes_read = rows * (_WEIGHT + sum(each.width for each in inputs))
-        return bytes_read if values <= SMALL_VALUES else bytes_read * _SHUFFLED
+        small = is_broadcast(rows, sum(len(each.columns) for each in inputs))
+        return bytes_read if small else bytes_read * _SHUFFLED

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from viewkeeper.algebra.join_sizes import equal_columns
-from viewkeeper.algebra.provenance import staged_origin
+from viewkeeper.algebra.provenance import equated, staged_origin
 from viewkeeper.algebra.relations import (
     Filter,
     Join,
@@ -86,14 +85,12 @@ class _Bounds:
                 return relation
 
     def _joined(self, relation: Join) -> Join:
-        owner = {name: at for at, child in enumerate(relation.inputs) for name in child.columns}
         found: list[list[Scalar | None]] = [[] for _ in relation.inputs]
-        for pair in filter(None, map(equal_columns, relation.conjuncts)):
-            for key, other in (pair, pair[::-1]):
-                keys = self._keys(relation.inputs[owner[key]], key)
-                # Texts are ordered otherwise than the numbers that they may be compared with.
-                if keys is not None and not isinstance(keys.least, str):
-                    found[owner[other]].append(self._among(other, keys))
+        for (keys_at, key), (searched_at, name) in equated(relation):
+            keys = self._keys(relation.inputs[keys_at], key)
+            # Texts are ordered otherwise than the numbers that they may be compared with.
+            if keys is not None and not isinstance(keys.least, str):
+                found[searched_at].append(self._among(name, keys))
         inputs = zip(relation.inputs, found, strict=True)
         return replace(relation, inputs=tuple(_where(child, conditions) for child, conditions in inputs))
 

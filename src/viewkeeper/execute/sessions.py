@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.execute.tuning import Tuning
-from viewkeeper.session import work_session
+from viewkeeper.session import apply_settings, work_session
 
 LEFT_TO_SPARK = Tuning()
 _SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
@@ -36,8 +36,7 @@ class Sessions:
         with self._lock:
             if (pins, tuning) not in self._pinned:
                 session = work_session(self._spark, pins)
-                for key, value in {**tuning.settings, **_STAGING}.items():
-                    session.conf.set(key, value)
+                apply_settings(session, {**tuning.settings, **_STAGING})
                 self._pinned[pins, tuning] = session
             return self._pinned[pins, tuning]
 
@@ -61,8 +60,7 @@ class Sessions:
         with self._lock:
             self._busy.append(session)
         try:
-            for key, value in {**tuning.settings, **settings}.items():
-                session.conf.set(key, value)
+            apply_settings(session, {**tuning.settings, **settings})
             yield session
         finally:
             for key in settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewkeeper.algebra.reading_costs import SMALL_VALUES
+from viewkeeper.algebra.reading_costs import is_broadcast
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Counts:
 
 def hint(rows: int, alias: str, columns: int = 1) -> str:
     """The hint to broadcast that many rows of a change, or nothing; Spark does not know how few they are."""
-    return f"/*+ BROADCAST({alias}) */ " if rows * columns <= SMALL_VALUES else ""
+    return f"/*+ BROADCAST({alias}) */ " if is_broadcast(rows, columns) else ""
 
 
 SMALL_STORAGE_ROWS = 200_000

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from viewkeeper.algebra.join_sizes import equal_columns
-from viewkeeper.algebra.provenance import staged_origin
+from viewkeeper.algebra.provenance import equated, staged_origin
 from viewkeeper.algebra.relations import Join, Relation, SemiJoin, TableAt, children, leaves
 
 _LARGE_ROWS = 10_000_000
@@ -34,21 +33,10 @@ def _lookups(relation: Relation) -> Iterator[tuple[str, str]]:
             for _, right in on:
                 yield from _lookup(keys, right, child)
         case Join():
-            for one, two in _equalities(relation):
-                yield from _lookup(*one, two[0])
-                yield from _lookup(*two, one[0])
+            for (keys_at, column), (searched_at, _) in equated(relation):
+                yield from _lookup(relation.inputs[keys_at], column, relation.inputs[searched_at])
     for child in children(relation):
         yield from _lookups(child)
-
-
-def _equalities(relation: Join) -> Iterator[tuple[tuple[Relation, str], tuple[Relation, str]]]:
-    """Of each condition that sets two columns equal, these with the inputs that have them."""
-    owner = {name: child for child in relation.inputs for name in child.columns}
-    for conjunct in relation.conjuncts:
-        pair = equal_columns(conjunct)
-        if pair is not None:
-            one, two = pair
-            yield (owner[one], one), (owner[two], two)
 
 
 def _lookup(keys: Relation, column: str, searched: Relation) -> Iterator[tuple[str, str]]:

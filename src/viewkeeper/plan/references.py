@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from viewkeeper.algebra.relations import Relation, Staged, children
+from viewkeeper.algebra.relations import Relation, Staged, leaves
 from viewkeeper.plan.lookups import all_lookups
 from viewkeeper.plan.steps import (
     ComputeBag,
@@ -24,9 +24,7 @@ from viewkeeper.plan.steps import (
 
 def staged_in(relation: Relation) -> Counter[str]:
     """The staged results that a relation reads, each as often as it does."""
-    if isinstance(relation, Staged):
-        return Counter([relation.name])
-    return sum((staged_in(child) for child in children(relation)), Counter())
+    return Counter(leaf.name for leaf in leaves(relation) if isinstance(leaf, Staged))
 
 
 def staged_by(step: Step, known: Iterable[str]) -> Counter[str]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.ledger import sqlite_url
 from viewkeeper.results import Epoch
-from viewkeeper.session import close_work_session, work_session
+from viewkeeper.session import apply_settings, close_work_session, work_session
 from viewkeeper.sql.quoting import quote_path
 from viewkeeper.testing.cases import Case, Cycle, View
 from viewkeeper.warehouse import Warehouse, connect
@@ -141,8 +141,7 @@ class Oracle:
         """A warehouse in an empty namespace; its ledger is gone afterwards, and so are its tables."""
         namespace = (self._catalog, f"oracle_{os.getpid()}_{uuid.uuid4().hex[:8]}")
         session = work_session(self._spark)
-        for key, value in TINY.items():
-            session.conf.set(key, value)
+        apply_settings(session, TINY)
         session.sql(f"CREATE NAMESPACE {quote_path(namespace)}")
         session.sql(f"USE {quote_path(namespace)}")
         with tempfile.TemporaryDirectory(prefix="viewkeeper-oracle-") as folder:
