@@ -18,7 +18,7 @@ demo: java $(VENV)/.installed ## Make a retail warehouse, change it, refresh it 
 
 test: java $(VENV)/.installed-dev ## Run the tests (TESTS=path for some of them)
 	$(FETCH_JARS)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not long" $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long" $(TESTS)
 
 test-long: java $(VENV)/.installed-dev ## Run all the tests, also the long ones
 	$(FETCH_JARS)
