@@ -20,6 +20,7 @@ from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.exactness import obstacle
 from viewkeeper.plan.layout import Layout, bag_layout, layout_of
+from viewkeeper.plan.methods import refuse_unsuitable
 from viewkeeper.situations import source_facts
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import parse_path, quote, show_path
@@ -79,7 +80,14 @@ def define(
     name = show_path(definition.name)
     view = KnownView(name, uuid.uuid4().hex, definition, analysis, layout, {})
     view = _with_columns_listed(replace(view, sources=source_facts(engine, view, library.views)))
-    library.with_views(view).graph.order()  # raises when it closes a circle
+    with_it = library.with_views(view)
+    with_it.graph.order()  # raises when it closes a circle
+    refuse_unsuitable(
+        name,
+        dict(definition.properties),
+        groups=layout.groups is not None,
+        keyed=bool(with_it.keys()[name]),
+    )
     return view
 
 

@@ -14,6 +14,8 @@ from viewkeeper.errors import NotFoundError
 from viewkeeper.ledger.records import ViewRecord, ViewState
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.methods import PROPERTY, Method
+from viewkeeper.plan.view_keys import key_of_view
 from viewkeeper.sql.quoting import parse_path, show_path
 
 
@@ -42,6 +44,12 @@ class KnownView:
             content.get("sources", {}),
         )
 
+    @property
+    def method(self) -> Method | None:
+        """How its definition says that it is to be installed, if it does."""
+        asked = dict(self.definition.properties).get(PROPERTY, "auto").lower()
+        return None if asked == "auto" else Method(asked)
+
     def record(self, epoch: int) -> ViewRecord:
         """For the ledger, as defined in that epoch."""
         definition = CODEC.encode(self.definition)
@@ -68,6 +76,16 @@ class Library:
     @property
     def graph(self) -> Vdag:
         return Vdag({name: view.analysis.tables for name, view in self.views.items()})
+
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """A key of each table and view that one is known of."""
+        found: dict[str, tuple[str, ...]] = {}
+        for view in self.views.values():
+            found.update((table, tuple(facts.get("key", ()))) for table, facts in view.sources.items())
+        for name in self.graph.order():
+            view = self.views[name]
+            found[name] = key_of_view(view.analysis, view.layout, found)
+        return found
 
     def with_views(self, *views: KnownView) -> Library:
         """The library with these views added, or put in the place of those of the same name."""

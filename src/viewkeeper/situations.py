@@ -33,10 +33,13 @@ def observe(
     fresh = storages or {}
     ordered, stored = _stored(library, names, fresh)
     observed = engine.observer.stand(library.graph.sources(ordered), stored)
+    keys = library.keys()
     views = tuple(
         replace(
             _view_input(library, name, fresh, observed.storages, policy),
             read_options=engine.observer.read_options,
+            key=keys[name],
+            method=library.views[name].method,
         )
         for name in ordered
     )

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from world import assert_exact, assert_tidy
 
+import viewkeeper as vk
 from aggregate_functions import CALLS, COLUMNS, named
-from viewkeeper.install import groups
+from viewkeeper.plan.methods import Method
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -38,22 +39,23 @@ def variants(warehouse: Warehouse) -> set[str | None]:
     return {view.install for view in epoch.views}
 
 
-def with_storage(monkeypatch: pytest.MonkeyPatch, *, large: bool) -> tuple[str, str]:
-    """The variants for changes without and with new groups, every storage being taken for small or large."""
-    if large:
-        monkeypatch.setattr(groups, "SMALL_STORAGE_ROWS", -1)
-        return "delete and insert groups", "delete and insert groups"
-    return "merge groups by identity", "merge groups by key"
+METHODS = pytest.mark.parametrize(
+    ("method", "matched", "both"),
+    [
+        (Method.SDCURSOR, "merge groups by identity", "merge groups by key"),
+        (Method.SDBATCH, "delete and insert groups", "delete and insert groups"),
+        (Method.SDOVERWRITE, "write all groups anew", "write all groups anew"),
+    ],
+    ids=lambda value: value.value if isinstance(value, Method) else "",
+)
+"""The methods, and the variants of each for changes without and with new groups."""
 
 
-SIZES = pytest.mark.parametrize("large", [False, True], ids=["small storage", "large storage"])
-
-
-@SIZES
+@METHODS
 def test_the_variant_follows_from_what_changed(
-    shop: Warehouse, monkeypatch: pytest.MonkeyPatch, *, large: bool
+    shop: Warehouse, method: Method, matched: str, both: str
 ) -> None:
-    matched, both = with_storage(monkeypatch, large=large)
+    shop.options = vk.Options(install=method)
     spark = shop.spark
 
     spark.sql("INSERT INTO t VALUES (3, 6, 7), (3, 7, NULL), (4, 8, NULL)")
@@ -81,12 +83,12 @@ def test_the_variant_follows_from_what_changed(
 
 
 @pytest.mark.long
-@SIZES
+@METHODS
 def test_every_function_under_every_variant(
-    open_warehouse: Callable[..., Warehouse], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, large: bool
+    open_warehouse: Callable[..., Warehouse], tmp_path: Path, method: Method, matched: str, both: str
 ) -> None:
-    matched, both = with_storage(monkeypatch, large=large)
     shop = open_warehouse(tmp_path)
+    shop.options = vk.Options(install=method)
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
     shop.spark.sql(f"CREATE TABLE r ({columns}) USING iceberg")
 

@@ -9,6 +9,12 @@ Along an edge v₁ → v₂ of the lattice, joined with the tables D:
 A row of sd_v₁ stands for Y changed rows (its COUNT(*)), a row of v₁_old for as many as its group has, times
 the weight of ΔD. What v₁ keeps is passed on; an aggregate over its keys becomes SUM(A·Y) for SUM(A), and Y
 where A is not NULL for COUNT(A).
+
+What deletions may take from MIN(A), A being a key of v₁, is the A of a group that shrank; or, if it is known
+which groups of v₁ are gone, of one of those: as long as the group is there, A is. Then few groups of v₂ have
+lost their extremum, and have to be computed anew.
+
+    pc_v₂ = π(σ(sd_v₁ ⋈ D)) ⊎ π_{keys, A gone}(σ(T_v₁[op = D] ⋈ D))
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from viewkeeper.algebra.relations import Filter, Join, Project, Relation, UnionA
 from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, words
 from viewkeeper.algebra.summary_delta import (
+    OPERATION,
     Groups,
     as_stored,
     contribution,
@@ -51,6 +58,8 @@ class Upper:
     summary_delta: Relation | None
     insert_only: bool
     old: Relation
+    touched: Relation | None = None
+    """Its touched groups with their operations, where these are there to be read."""
 
 
 def can_derive(edge: Edge, groups: Groups, *, joins_changed: bool) -> bool:
@@ -94,7 +103,30 @@ class _Terms:
         items = [*self._keys(), *(Named(kept.name, self._value(kept)) for kept in self.groups.all_kept)]
         if not self.insert_only:
             items += [Named(gone(kept.name), self._gone(kept)) for kept in fragile(self.groups.kept)]
-        return Project(joined, tuple(items))
+        prepared = Project(joined, tuple(items))
+        vanished = self._vanished()
+        return prepared if vanished is None else UnionAll((prepared, vanished))
+
+    def _vanished(self) -> Relation | None:
+        """What the groups above that are gone take with them; the rest of their change is in their
+        summary-delta."""
+        by_key = (
+            [] if self.insert_only else [kept for kept in fragile(self.groups.kept) if self._of_key(kept)]
+        )
+        if self.upper.touched is None or not by_key:
+            return None
+        gone_groups = Filter(self.upper.touched, compose(column(OPERATION), " = 'D'"))
+        nothing = words("NULL")
+        items = [*self._keys(), *(Named(kept.name, nothing) for kept in self.groups.all_kept)]
+        for kept in fragile(self.groups.kept):
+            argument = self.edge.sources[kept.name].argument
+            taken = nothing if argument is None or kept not in by_key else self._here(argument)
+            items.append(Named(gone(kept.name), taken))
+        return Project(self._joined(gone_groups, self._new()), tuple(items))
+
+    def _of_key(self, kept: Kept) -> bool:
+        """Whether it is an aggregate over keys of the view above."""
+        return self.edge.sources[kept.name].kept is None
 
     def changed_tables(self) -> Relation:
         """All terms with their weight, and what cancels out removed."""
@@ -153,6 +185,8 @@ class _Terms:
                 return words(f"CAST(NULL AS {self.groups.type_of(kept.name)})")
             return column(_above(gone(source.kept)))
         assert source.argument is not None
+        if self.upper.touched is not None:
+            return words("NULL")  # see _vanished
         rows = column(_above(GROUP_COUNT))
         return compose("CASE WHEN ", rows, " < 0 THEN ", self._here(source.argument), " END")
 

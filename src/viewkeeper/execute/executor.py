@@ -241,8 +241,9 @@ class Executor:
         counted = delta.selectExpr(
             f"coalesce(sum(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} END), 0) AS inserted",
             f"coalesce(-sum(CASE WHEN {WEIGHT} < 0 THEN {WEIGHT} END), 0) AS deleted",
+            f"{bags.null_keys(step)} AS null_keys",
         ).collect()[0]
-        return Counts(counted["inserted"], counted["deleted"])
+        return Counts(counted["inserted"], counted["deleted"], null_keys=counted["null_keys"])
 
     def _compute_rows(self, step: ComputeRows) -> Counts:
         if step.staged:

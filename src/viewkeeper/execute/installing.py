@@ -13,6 +13,7 @@ from viewkeeper.execute.tuning import METADATA, Tuning, tuning_for
 from viewkeeper.install import bags, groups, overwrite, storage
 from viewkeeper.install.counts import Counts
 from viewkeeper.install.publish import heads
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.steps import ComputeBag, ComputeGroups, ComputeRows, Install
 
 
@@ -49,21 +50,42 @@ class Installing:
         """Install. ``find_victims`` looks up the rows that a bag loses."""
         source = self.step.source
         if isinstance(source, ComputeBag) and self.counts.deleted:
-            if bags.deletes_by_hash(self.counts, self._storage_rows):
-                statements = bags.statements_by_hash(self.step, self.counts)
-                self._commit(statements)
-                if self._removed() == self.counts.deleted:
-                    return Installed("apply bag by hash", statements)
-                self._take_back()
+            tried = self._try_key() if self.step.method is Method.KEYINSTALL else self._try_hash()
+            if tried is not None:
+                return tried
             find_victims(source)
         statements = self._statements()
         self._commit(statements)
         return Installed(self._variant(), statements)
 
+    def _try_key(self) -> Installed | None:
+        """KEYINSTALL; ``None`` if the key did not hold, so that more rows had it than were to go."""
+        delete = bags.deletion_by_key(self.step, self.counts)
+        self._commit([delete])
+        if self._removed() != self.counts.deleted:
+            self._take_back()
+            return None
+        if not self.counts.inserted:
+            return Installed("apply bag by key", (delete,))
+        insert = bags.insertion(self.step)
+        self._commit([insert])
+        return Installed("apply bag by key", (delete, insert))
+
+    def _try_hash(self) -> Installed | None:
+        """``None`` if the storage is small, or if rows that were to stay have the hash of one that went."""
+        if not bags.deletes_by_hash(self.counts, self._storage_rows):
+            return None
+        statements = bags.statements_by_hash(self.step, self.counts)
+        self._commit(statements)
+        if self._removed() == self.counts.deleted:
+            return Installed("apply bag by hash", statements)
+        self._take_back()
+        return None
+
     def _variant(self) -> str:
         match self.step.source:
             case ComputeGroups():
-                return groups.variant(self.counts, self._storage_rows).value
+                return groups.variant(self.counts, self._storage_rows, self.step.method).value
             case ComputeBag():
                 return "apply bag by value" if self.counts.deleted else "insert rows"
             case ComputeRows():

@@ -1,9 +1,13 @@
-"""Apply counted rows to a bag without a key: deleting n of m equal rows leaves m − n.
+"""Apply counted rows to a bag: deleting n of m equal rows leaves m − n (Labio et al. 2000, Section 3.1).
 
-Into a large storage first every row is deleted whose hidden hash is that of a deleted row. That reads nothing
-but the hashes, and is right if as many rows went as were to go (see :mod:`viewkeeper.install.row_hash`).
-Otherwise (copies that stay, a collision), and for small storages always, the copies that go are looked up
-first, by comparing all columns (``<=>``) and numbering them, and are named by Iceberg's row identity.
+GENINSTALL knows no key. Into a large storage first every row is deleted whose hidden hash is that of a
+deleted row. That reads nothing but the hashes, and is right if as many rows went as were to go (see
+:mod:`viewkeeper.install.row_hash`). Otherwise (copies that stay, a collision), and for small storages always,
+the copies that go are looked up first, by comparing all columns (``<=>``) and numbering them, and are named
+by Iceberg's row identity.
+
+KEYINSTALL deletes every row that has the key of a deleted row. The key follows from what the tables declare,
+so this, too, is right only if as many rows went as were to go.
 """
 
 from __future__ import annotations
@@ -68,6 +72,34 @@ def statements_by_hash(install: Install, counts: Counts) -> tuple[str, ...]:
         f"WHEN MATCHED THEN DELETE"
     )
     return (delete, _insert(install)) if counts.inserted else (delete,)
+
+
+def deletion_by_key(install: Install, counts: Counts) -> str:
+    """Delete whatever has the key of a deleted row. It must come before new rows are inserted: one of them
+    may have the key of an old row."""
+    source = _source(install)
+    stored = {field.name: field.stored for field in install.layout.fields}
+    equals = "=" if counts.null_keys == 0 else "<=>"
+    on = " AND ".join(f"_vk_t.{quote(stored[name])} {equals} _vk_s.{quote(name)}" for name in source.key)
+    names = ", ".join(quote(name) for name in source.key)
+    keys = (
+        f"SELECT {hint(counts.deleted, '_vk_k', len(source.key))}{names} "
+        f"FROM {source.name} AS _vk_k WHERE {WEIGHT} < 0"
+    )
+    return f"MERGE INTO {install.storage} AS _vk_t USING ({keys}) AS _vk_s\nON {on}\nWHEN MATCHED THEN DELETE"
+
+
+def insertion(install: Install) -> str:
+    """The inserted rows, each as often as its weight says."""
+    return _insert(install)
+
+
+def null_keys(step: ComputeBag) -> str:
+    """Counts the deleted rows that have a NULL in their key; NULL where there is no key."""
+    if not step.key:
+        return "CAST(NULL AS BIGINT)"
+    missing = " OR ".join(f"{quote(name)} IS NULL" for name in step.key)
+    return f"count_if({WEIGHT} < 0 AND ({missing}))"
 
 
 def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ class Counts:
     updated: int = 0
     recomputed: int = 0
     """Of the updated groups, those that had to be computed from the rows: their extremum was deleted."""
+    null_keys: int | None = None
+    """Of the rows deleted from a bag, those with a NULL in their key; ``None``: not counted."""
 
     @property
     def total(self) -> int:

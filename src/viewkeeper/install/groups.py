@@ -1,19 +1,24 @@
-"""MERGE the touched groups as they will be: each inserted, updated or deleted.
+"""Install the touched groups as they will be: each inserted, updated or deleted.
 
-Variants by what was counted (Mumick et al. 1997, Section 4.3, and our own). Only new groups are a plain
-INSERT. Into a small storage everything else goes by one MERGE: by group key, or, if no group is new, by the
-identity of the stored rows, which reads no column of the view. Of a large storage the rows that change or go
-are deleted by their identity, which can broadcast the change (a MERGE that updates cannot: Spark drops the
-hint); then what is new or changed is inserted.
+Variants by what was counted (Mumick et al. 1997, Section 4.3, and our own) and by the method (Labio et al.
+2000, Section 3.2). Only new groups are a plain INSERT. SDCURSOR is one MERGE: by group key, or, if no group
+is new, by the identity of the stored rows, which reads no column of the view. SDBATCH deletes the rows that
+change or go by their identity, which can broadcast the change (a MERGE that updates cannot: Spark drops the
+hint); then what is new or changed is inserted. SDOVERWRITE writes all groups anew. Unless a method is asked
+for, a small storage is merged into, which is one commit, and of a large one rows are deleted.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 
-from viewkeeper.algebra.summary_delta import OPERATION, ROW
+from viewkeeper.algebra.relations import Field, Project, Staged
+from viewkeeper.algebra.scalars import keep
+from viewkeeper.algebra.summary_delta import OPERATION, ROW, groups_after
 from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts, hint
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.steps import Install
+from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import quote
 
 
@@ -25,26 +30,36 @@ class Variant(Enum):
     MATCHED = "merge groups by identity"
     """No group is new."""
     REPLACE = "delete and insert groups"
+    REBUILD = "write all groups anew"
 
 
-def variant(counts: Counts, storage_rows: int | None) -> Variant:
+def variant(counts: Counts, storage_rows: int | None, method: Method | None = None) -> Variant:
     """The variant for a change of these counts into a storage of so many rows.
 
     >>> variant(Counts(inserted=3), 10).value, variant(Counts(updated=3), 10).value
     ('insert new groups', 'merge groups by identity')
+    >>> variant(Counts(updated=3), 10, Method.SDOVERWRITE).value
+    'write all groups anew'
     """
     if not counts.updated + counts.deleted:
         return Variant.INSERT
-    if storage_rows is not None and storage_rows > SMALL_STORAGE_ROWS:
-        return Variant.REPLACE
-    return Variant.MERGE if counts.inserted else Variant.MATCHED
+    if method is None:
+        is_large = storage_rows is not None and storage_rows > SMALL_STORAGE_ROWS
+        method = Method.SDBATCH if is_large else Method.SDCURSOR
+    match method:
+        case Method.SDBATCH:
+            return Variant.REPLACE
+        case Method.SDOVERWRITE:
+            return Variant.REBUILD
+        case _:
+            return Variant.MERGE if counts.inserted else Variant.MATCHED
 
 
 def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
     """What to run for this change."""
     if not counts.total:
         return ()
-    match variant(counts, storage_rows):
+    match variant(counts, storage_rows, install.method):
         case Variant.INSERT:
             return (_insert(install),)
         case Variant.MERGE | Variant.MATCHED:
@@ -52,6 +67,8 @@ def statements(install: Install, counts: Counts, storage_rows: int | None) -> tu
         case Variant.REPLACE:
             delete = _delete(install, counts)
             return (delete, _insert(install)) if counts.inserted + counts.updated else (delete,)
+        case Variant.REBUILD:
+            return (_overwrite(install, counts),)
 
 
 def _delete(install: Install, counts: Counts) -> str:
@@ -90,6 +107,17 @@ def _when_matched(install: Install, counts: Counts) -> list[str]:
         )
         clauses.append(f"WHEN MATCHED THEN UPDATE SET {values}")
     return clauses
+
+
+def _overwrite(install: Install, counts: Counts) -> str:
+    """(V ▷ T) ⊎ T; the touched groups are few beside the stored ones, and are broadcast if they can be."""
+    layout = install.layout
+    assert layout.groups is not None
+    stored = layout.identified(install.storage, install.snapshot)
+    columns = (*(field.name for field in layout.fields), ROW, OPERATION)
+    touched = Staged(install.source.name, tuple(Field(name, name) for name in columns), counts.total)
+    rows = Project(groups_after(layout.groups, stored, touched), keep(field.name for field in layout.fields))
+    return f"INSERT OVERWRITE {install.storage} ({_columns(install)})\n{print_relation(rows)}"
 
 
 def _insert(install: Install) -> str:

@@ -7,7 +7,7 @@ from viewkeeper.analyse import analysis
 from viewkeeper.codec import Codec
 from viewkeeper.define import definitions
 from viewkeeper.errors import Position
-from viewkeeper.plan import layout, propagation, steps
+from viewkeeper.plan import layout, methods, propagation, steps
 
 CODEC = Codec(
     (
@@ -46,6 +46,7 @@ CODEC = Codec(
         expressions.Terms,
         expressions.Node,
         propagation.Propagation,
+        methods.Method,
         steps.Strategy,
         steps.Installer,
         steps.Extract,

@@ -9,6 +9,7 @@ from viewkeeper.algebra.relations import Join, Scan, Staged, scans
 from viewkeeper.algebra.rules.delta import delta
 from viewkeeper.plan.common_deltas import CommonDeltas
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import settled, without_unused
 from viewkeeper.plan.sharing import sharing_between
 from viewkeeper.plan.situation import Situation, Span, ViewInput
@@ -123,8 +124,19 @@ class Draft:
         return name
 
     def install(self, view: ViewInput, installer: Installer, source: Compute) -> Installer:
-        self._installs.append(Install(view.name, view.storage, view.snapshot, installer, view.layout, source))
+        self._installs.append(
+            Install(
+                view.name, view.storage, view.snapshot, installer, view.layout, source, self._method(view)
+            )
+        )
         return installer
+
+    def _method(self, view: ViewInput) -> Method | None:
+        """What the definition asks for, or the options, where it suits the view."""
+        asked = view.method or self.situation.options.install
+        if asked is Method.KEYINSTALL and not view.key:
+            return None
+        return asked
 
     def add(self, step: Step) -> None:
         self._computes.append(step)

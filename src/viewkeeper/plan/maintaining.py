@@ -94,6 +94,7 @@ class Maintaining:
             draft.name("victims"),
             stored,
             view.layout.types,
+            view.key,
         )
         draft.add(step)
         self._outcome(step.name)

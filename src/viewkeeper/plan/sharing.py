@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes, derived_rows
-from viewkeeper.algebra.estimates import known_sum
+from viewkeeper.algebra.estimates import SMALL_ROWS, known_sum
 from viewkeeper.algebra.lattice import Edge, lattice_of
 from viewkeeper.algebra.relations import Relation, Scan, Staged, scans
 from viewkeeper.algebra.stars import Star, qualified, star_of
@@ -88,7 +88,7 @@ class Sharing:
     def changes(self, edge: Edge, groups: Groups, leaves: ViewLeaves, *, insert_only: bool) -> Relation:
         """prepare-changes of the view, from the summary-delta above."""
         shared = self.made[edge.upper]
-        upper = Upper(shared.staged, shared.insert_only, shared.view.stored)
+        upper = Upper(shared.staged, shared.insert_only, shared.view.stored, _worth_reading(shared))
         tables = joined_tables(edge, groups, leaves)
         return derived_changes(edge, groups, upper, tables, insert_only=insert_only)
 
@@ -131,6 +131,12 @@ class Sharing:
         if not above and otherwise is not None:
             above = otherwise // 2  # not filled yet; an aggregate has fewer rows than what it aggregates
         return known_sum([above, *(self.sizes.get(table) for table in edge.joins)])
+
+
+def _worth_reading(shared: SharedDelta) -> Staged | None:
+    """The touched groups above, if it is better to wait for them than to compute groups below from a view
+    above that is not small."""
+    return shared.touched if (shared.view.rows or 0) > SMALL_ROWS else None
 
 
 def joined_tables(edge: Edge, groups: Groups, leaves: ViewLeaves) -> list[Joined]:

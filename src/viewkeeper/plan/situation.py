@@ -10,6 +10,7 @@ from viewkeeper.algebra.relations import TableAt
 from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.source_change import SourceChange
 
 ReadOptions = tuple[tuple[str, str], ...]
@@ -31,6 +32,10 @@ class ViewInput:
     """Why nothing stored can be built upon, if so (new definition, foreign write, history lost)."""
     rows: int | None = None
     read_options: ReadOptions = ()
+    key: tuple[str, ...] = ()
+    """A key of the view's rows that follows from those of its tables; none is known if it is empty."""
+    method: Method | None = None
+    """How its definition says that it is to be installed, if it does."""
 
     @property
     def stored(self) -> TableAt:
@@ -79,6 +84,8 @@ class Options:
     stage_extracts: bool = False
     """Keep what is extracted apart although it is read once, so that its time can be told."""
     joins: Joins = Joins.OPTIMAL
+    install: Method | None = None
+    """How views are installed that this method suits."""
 
 
 USUAL = Options()

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from viewkeeper.algebra.relations import Relation, TableAt
 from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.propagation import Propagation
 from viewkeeper.sql.printer import print_relation
 
@@ -97,6 +98,8 @@ class ComputeBag:
     victims: str
     stored: TableAt
     types: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    """Columns by which a stored row is found, if a key of the view is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,8 @@ class Install:
     installer: Installer
     layout: Layout
     source: ComputeGroups | ComputeBag | ComputeRows
+    method: Method | None = None
+    """The method that is asked for; ``None``: whatever suits what was counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import TypeAlias
 
+import pytest
 from bag_algebra import evaluate
 from random_relations import MemoryLeaves, random_leaves
 from stored_groups import installed
@@ -34,7 +36,7 @@ from viewkeeper.algebra.relations import (
 )
 from viewkeeper.algebra.rules.delta import delta, insert_only
 from viewkeeper.algebra.rules.leaves import new, old
-from viewkeeper.algebra.scalars import column, compose
+from viewkeeper.algebra.scalars import WEIGHT, column, compose
 from viewkeeper.algebra.stars import Star, qualified, star_of
 from viewkeeper.algebra.summary_delta import (
     ROW,
@@ -163,15 +165,21 @@ def test_a_view_kept_by_the_summary_delta_of_another() -> None:
         derived, with_changed_joins = derived + 1, with_changed_joins + changed
 
         upper_only = insert_only(upper.child, leaves)
-        sd_upper = None
+        sd_upper = touched = None
         if change is not None:
             above = prepare_changes(upper, change, insert_only=upper_only)
             sd_upper = leaves.share(summary_delta(upper, above, insert_only=upper_only), "sd")
+            if random.random() < 0.5:
+                # It is known which groups above are gone.
+                _, touched = touched_groups(
+                    "upper", upper, above, leaves, upper_only, partial(groups_from_rows, upper, leaves=leaves)
+                )
         stored_upper = stored_as("upper", upper, leaves)
         before = Staged("upper", stored_upper.fields[:-1])
         tables = joined_tables(edge, lower, leaves)
         only = upper_only and not changed
-        prepared = derived_changes(edge, lower, Upper(sd_upper, upper_only, before), tables, insert_only=only)
+        known = Upper(sd_upper, upper_only, before, touched)
+        prepared = derived_changes(edge, lower, known, tables, insert_only=only)
         assert_kept(lower, prepared, leaves, only, f"seed {seed}: {edge}")
     assert derived > CASES / 10
     assert with_changed_joins > CASES / 50
@@ -249,3 +257,46 @@ def test_what_is_aggregated_first_keeps_no_more_than_the_join_needs() -> None:
     # f's own key b and the column a that it is joined on; not the column that is summed.
     assert len(found.upper.keys) == 2
     assert preaggregation(Groups(scan("f"), ("f_b",), kept, types), "f") is None
+
+
+def test_a_group_above_that_is_still_there_takes_no_extremum_away() -> None:
+    """MIN(a) of all, from a view grouped by a: one of two rows with the least a is deleted."""
+    lower = minimum_of_a(("f_b",))
+    upper = Groups(lower.child, ("f_a", "f_b"), (), lower.types)
+    edge = derives(("lower", star(lower)), ("upper", star(upper)))
+    assert edge is not None
+    columns = TABLES["f"]
+    before, after = Counter({(1, 7, 0): 2, (2, 7, 0): 1}), Counter({(1, 7, 0): 1, (2, 7, 0): 1})
+    leaves = MemoryLeaves(
+        {
+            "f@old": (columns, before),
+            "f@new": (columns, after),
+            "f@delta": ((*columns, WEIGHT), Counter([(1, 7, 0, -1)])),
+        },
+        frozenset("f"),
+        frozenset(),
+    )
+    change = delta(upper.child, leaves)
+    assert change is not None
+    above = prepare_changes(upper, change, insert_only=False)
+    sd_upper = leaves.share(summary_delta(upper, above, insert_only=False), "sd")
+    _, touched = touched_groups("upper", upper, above, leaves, False, refuse)
+    before_upper = Staged("upper", stored_as("upper", upper, leaves).fields[:-1])
+
+    def kept(known: Upper, fresh: Fresh) -> None:
+        prepared = derived_changes(edge, lower, known, [], insert_only=False)
+        assert_kept(lower, prepared, leaves, only=False, case="", fresh=fresh)
+
+    kept(Upper(sd_upper, False, before_upper, touched), refuse)
+    with pytest.raises(AssertionError, match="computed anew"):
+        kept(Upper(sd_upper, False, before_upper), refuse)
+
+
+def minimum_of_a(keys: tuple[str, ...]) -> Groups:
+    kept, _ = keep_for([AggregateCall("lo", "min", (column("f_a"),))], lambda argument: "int")
+    types = ((GROUP_COUNT, "bigint"), *((each.name, "bigint") for each in kept))
+    return Groups(scan("f"), keys, kept, types)
+
+
+def refuse(keys: Relation | None) -> Relation:
+    raise AssertionError("groups would be computed anew")

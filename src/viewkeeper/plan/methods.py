@@ -1,0 +1,56 @@
+"""The ways to bring a view up to date, under the names that Labio et al. (2000) gave them.
+
+Aggregates (Section 3.2) are recomputed, or their touched groups get into the storage by one MERGE, by a
+delete and an insert, or by writing all groups anew. Bags (Section 3.1) lose rows by their key, or by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from viewkeeper.errors import DefinitionError
+
+PROPERTY = "viewkeeper.install"
+"""The table property by which a view's definition pins its method."""
+
+
+class Method(Enum):
+    """How a view's storage gets to its new state."""
+
+    FULLRECOMP = "fullrecomp"
+    SDCURSOR = "sdcursor"
+    """The touched groups in one MERGE; what the paper's cursor loop with an index is on a lakehouse."""
+    SDBATCH = "sdbatch"
+    """∇V and ΔV explicit: delete, and append."""
+    SDOVERWRITE = "sdoverwrite"
+    """All groups written anew, those that are not touched as they were."""
+    KEYINSTALL = "keyinstall"
+    GENINSTALL = "geninstall"
+
+
+OF_GROUPS = (Method.SDCURSOR, Method.SDBATCH, Method.SDOVERWRITE)
+OF_BAGS = (Method.KEYINSTALL, Method.GENINSTALL)
+
+
+def refuse_unsuitable(view: str, properties: Mapping[str, str], *, groups: bool, keyed: bool) -> None:
+    """Raise if the method that a definition asks for cannot be had."""
+    asked = properties.get(PROPERTY, "auto").lower()
+    if asked == "auto":
+        return
+    suitable = OF_GROUPS if groups else OF_BAGS
+    found = next((method for method in suitable if method.value == asked), None)
+    if found is None:
+        listed = ", ".join(method.value for method in suitable)
+        what = "an aggregate" if groups else "no aggregate"
+        raise DefinitionError(
+            f"view {view}: {PROPERTY} is {asked!r}, but it is {what}",
+            code="VK-INSTALL-METHOD",
+            hint=f"One of: auto, {listed}. To recompute it always, use REFRESH POLICY full.",
+        )
+    if found is Method.KEYINSTALL and not keyed:
+        raise DefinitionError(
+            f"view {view}: {PROPERTY} is 'keyinstall', but no key of it is known",
+            code="VK-INSTALL-METHOD",
+            hint="Declare the keys of its tables (Iceberg's identifier fields), and select them.",
+        )

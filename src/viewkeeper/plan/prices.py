@@ -1,0 +1,213 @@
+"""What each way to bring a view up to date costs: Table 1 of Labio et al. (2000), for this warehouse.
+
+An *operation* is something that Spark is asked to do. What it takes grows with the rows and bytes that it
+reads of what is there, and with those that it changes:
+
+    seconds = fixed + a·rows read + b·bytes read + c·rows changed + d·bytes changed
+
+The five *rates* of every operation are measured by ``viewkeeper calibrate``. A *method* is made of
+operations, so its price is the sum of theirs; those of propagate and of install are told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from viewkeeper.plan.methods import OF_BAGS, OF_GROUPS, Method
+
+
+class Operation(Enum):
+    """What Spark is asked to do."""
+
+    RECOMPUTE = "recompute"
+    """Run a query over tables, and write the result."""
+    PROPAGATE = "propagate"
+    """Run a delta expression over changed rows and the operands that they are joined with."""
+    TOUCH = "touch"
+    """Find the stored groups that a summary-delta touches, and combine them with it."""
+    MERGE = "merge"
+    """One MERGE of touched groups."""
+    DELETE_ROWS = "delete rows"
+    """Delete stored rows by their identity, their hash or their key."""
+    INSERT = "insert"
+    REBUILD = "rebuild"
+    """Write all stored rows anew, some of them changed."""
+    COUNT_DOWN = "count down"
+    """Install deletions from a bag that is stored with counts."""
+    COUNT_UP = "count up"
+    """Install insertions into a bag that is stored with counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Seconds: fixed, for each row and byte read, for each row and byte changed."""
+
+    fixed: float = 0.0
+    read_row: float = 0.0
+    read_byte: float = 0.0
+    changed_row: float = 0.0
+    changed_byte: float = 0.0
+
+
+Rates = Mapping[Operation, Rate]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An operation, and what it has to do."""
+
+    operation: Operation
+    read_rows: float = 0.0
+    read_bytes: float = 0.0
+    changed_rows: float = 0.0
+    changed_bytes: float = 0.0
+    installs: bool = False
+
+    def seconds(self, rates: Rates) -> float:
+        rate = rates[self.operation]
+        return (
+            rate.fixed
+            + rate.read_row * self.read_rows
+            + rate.read_byte * self.read_bytes
+            + rate.changed_row * self.changed_rows
+            + rate.changed_byte * self.changed_bytes
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a price depends on. ``base``: what recomputing reads; ``work``: what the operands of the delta
+    expression hold; ``changed``: the rows of the changed tables' deltas; then the view itself, as stored,
+    and its own change."""
+
+    base_rows: float
+    base_bytes: float
+    work_rows: float
+    work_bytes: float
+    changed: float
+    stored_rows: float
+    stored_width: float
+    inserted: float
+    deleted: float
+    updated: float = 0.0
+
+    @property
+    def touched(self) -> float:
+        return self.inserted + self.deleted + self.updated
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Seconds that a method is expected to take, in its two phases."""
+
+    method: Method
+    compute: float
+    install: float
+
+    @property
+    def total(self) -> float:
+        return self.compute + self.install
+
+
+def prices(sizes: Sizes, rates: Rates, methods: Sequence[Method]) -> list[Price]:
+    """Of these methods, cheapest first."""
+    found = []
+    for method in methods:
+        loads = list(loads_of(method, sizes))
+        compute = sum(load.seconds(rates) for load in loads if not load.installs)
+        install = sum(load.seconds(rates) for load in loads if load.installs)
+        found.append(Price(method, compute, install))
+    return sorted(found, key=lambda price: price.total)
+
+
+def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
+    """What a method asks of Spark."""
+    if method is Method.FULLRECOMP:
+        yield _recompute(sizes)
+        return
+    yield Load(Operation.PROPAGATE, sizes.work_rows, sizes.work_bytes, sizes.changed)
+    if method in OF_GROUPS:
+        yield _touch(sizes)
+    yield from installs_of(method, sizes)
+
+
+def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
+    """What is left when the view's own change is there."""
+    gone, come = sizes.deleted + sizes.updated, sizes.inserted + sizes.updated
+    match method:
+        case Method.SDCURSOR:
+            yield Load(
+                Operation.MERGE,
+                sizes.stored_rows,
+                _stored_bytes(sizes),
+                sizes.touched,
+                sizes.touched * sizes.stored_width,
+                installs=True,
+            )
+        case Method.SDOVERWRITE:
+            yield Load(
+                Operation.REBUILD,
+                sizes.stored_rows,
+                _stored_bytes(sizes),
+                sizes.touched,
+                sizes.touched * sizes.stored_width,
+                installs=True,
+            )
+        case Method.SDBATCH | Method.KEYINSTALL | Method.GENINSTALL:
+            if gone:
+                yield Load(Operation.DELETE_ROWS, sizes.stored_rows, 0.0, gone, installs=True)
+            if come:
+                yield Load(
+                    Operation.INSERT,
+                    changed_rows=come,
+                    changed_bytes=come * sizes.stored_width,
+                    installs=True,
+                )
+
+
+def _recompute(sizes: Sizes) -> Load:
+    return Load(
+        Operation.RECOMPUTE,
+        sizes.base_rows,
+        sizes.base_bytes,
+        sizes.stored_rows,
+        _stored_bytes(sizes),
+        installs=True,
+    )
+
+
+def _touch(sizes: Sizes) -> Load:
+    return Load(Operation.TOUCH, sizes.stored_rows, _stored_bytes(sizes), sizes.touched)
+
+
+def _stored_bytes(sizes: Sizes) -> float:
+    return sizes.stored_rows * sizes.stored_width
+
+
+def methods_for(*, groups: bool) -> tuple[Method, ...]:
+    """Those that suit a view."""
+    return (*(OF_GROUPS if groups else OF_BAGS), Method.FULLRECOMP)
+
+
+# Representations (Section 3.1): every copy a row, or one row with a count.
+
+
+def seconds_of_bag(rates: Rates, deleted: float, inserted: float, multiplicity: float | None) -> float:
+    """To install a change of a bag; stored with counts if ``multiplicity`` is given, the average number of
+    copies: then as many rows fewer are touched."""
+    if multiplicity is None:
+        return (
+            rates[Operation.DELETE_ROWS].changed_row * deleted
+            + rates[Operation.INSERT].changed_row * inserted
+        )
+    return (
+        rates[Operation.COUNT_DOWN].changed_row * deleted + rates[Operation.COUNT_UP].changed_row * inserted
+    ) / multiplicity
+
+
+def break_even(rates: Rates, deleted: float, inserted: float) -> float:
+    """The multiplicity from which on counts are the cheaper representation, for changes of this mix."""
+    with_counts = seconds_of_bag(rates, deleted, inserted, 1.0)
+    return with_counts / seconds_of_bag(rates, deleted, inserted, None)

@@ -1,0 +1,110 @@
+"""The price model, given the costs of the paper (Labio et al. 2000), says what the paper says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from viewkeeper.plan.methods import OF_GROUPS, Method
+from viewkeeper.plan.prices import Operation, Rate, Sizes, break_even, methods_for, prices
+
+MILLISECOND = 1e-3
+
+TABLE_1 = {
+    Operation.DELETE_ROWS: Rate(changed_row=1.94 * MILLISECOND),
+    Operation.INSERT: Rate(changed_row=0.57 * MILLISECOND),
+    Operation.COUNT_DOWN: Rate(changed_row=2.49 * MILLISECOND),
+    Operation.COUNT_UP: Rate(changed_row=4.48 * MILLISECOND),
+}
+
+INDEXED = {
+    **TABLE_1,
+    Operation.RECOMPUTE: Rate(read_row=0.05 * MILLISECOND, changed_row=0.57 * MILLISECOND),
+    Operation.PROPAGATE: Rate(changed_row=0.05 * MILLISECOND),
+    Operation.TOUCH: Rate(changed_row=0.1 * MILLISECOND),
+    # A look-up by the index for every group, however many are stored.
+    Operation.MERGE: Rate(changed_row=5 * MILLISECOND),
+    # Their DBMS found the rows to delete by a scan.
+    Operation.DELETE_ROWS: Rate(read_row=0.005 * MILLISECOND, changed_row=0.2 * MILLISECOND),
+    Operation.REBUILD: Rate(read_row=0.05 * MILLISECOND),
+}
+"""A DBMS with an index on the groups: of the order of Figures 20 to 27."""
+
+METHODS = methods_for(groups=True)
+
+
+def sizes(base: float, changed: float, *, fixed_size: bool) -> Sizes:
+    """V_large has a group for every fourth row of the base, V_small has seven."""
+    stored = 7 if fixed_size else base / 4
+    touched = 7 if fixed_size else changed / 2
+    return Sizes(base, 0, 0, 0, changed, stored, 0, 0, 0, updated=touched)
+
+
+def sensitivities(*, fixed_size: bool, by_base: bool) -> dict[Method, float]:
+    """How much longer each method takes for a larger base, or a larger delta."""
+    before = sizes(600_000, 6_000, fixed_size=fixed_size)
+    after = sizes(1_200_000 if by_base else 600_000, 6_000 if by_base else 60_000, fixed_size=fixed_size)
+    found = [{each.method: each.total for each in prices(at, INDEXED, METHODS)} for at in (before, after)]
+    return {method: found[1][method] - found[0][method] for method in METHODS}
+
+
+@pytest.mark.parametrize(
+    ("deleted", "inserted", "expected"), [(1, 1, 2.8), (0, 1, 7.9), (1, 0, 1.3)], ids=["both", "ins", "del"]
+)
+def test_counts_pay_from_the_multiplicity_of_table_1(
+    deleted: float, inserted: float, expected: float
+) -> None:
+    assert round(break_even(TABLE_1, deleted, inserted), 1) == expected
+
+
+def test_table_2_fixed_ratio_by_the_delta() -> None:
+    found = sensitivities(fixed_size=False, by_base=False)
+    assert found[Method.FULLRECOMP] == 0
+    assert 0 < found[Method.SDOVERWRITE] < found[Method.SDBATCH] < found[Method.SDCURSOR]
+
+
+def test_table_2_fixed_ratio_by_the_base() -> None:
+    found = sensitivities(fixed_size=False, by_base=True)
+    assert found[Method.SDCURSOR] == 0
+    assert 0 < found[Method.SDBATCH] < found[Method.SDOVERWRITE] < found[Method.FULLRECOMP]
+
+
+def test_table_2_fixed_size_by_the_delta() -> None:
+    found = sensitivities(fixed_size=True, by_base=False)
+    assert found[Method.FULLRECOMP] == 0
+    assert len({round(found[method], 9) for method in OF_GROUPS}) == 1
+    assert found[Method.SDBATCH] > 0
+
+
+def test_table_2_fixed_size_by_the_base() -> None:
+    found = sensitivities(fixed_size=True, by_base=True)
+    assert all(found[method] == 0 for method in OF_GROUPS)
+    assert found[Method.FULLRECOMP] > 0
+
+
+def test_the_paper_guidelines_for_fixed_ratio_aggregates() -> None:
+    """SDCURSOR for large bases and small deltas, SDOVERWRITE for small bases and large deltas."""
+    large, small = sizes(10_000_000, 600, fixed_size=False), sizes(60_000, 24_000, fixed_size=False)
+    assert prices(large, INDEXED, METHODS)[0].method is Method.SDCURSOR
+    assert prices(small, INDEXED, METHODS)[0].method is Method.SDOVERWRITE
+    between = sizes(600_000, 6_000, fixed_size=False)
+    assert prices(between, INDEXED, METHODS)[0].method is Method.SDBATCH
+
+
+def test_without_an_index_a_merge_reads_what_is_stored() -> None:
+    scanned = {**INDEXED, Operation.MERGE: Rate(read_row=0.05 * MILLISECOND, changed_row=0.5 * MILLISECOND)}
+    small, large = (sizes(base, 6_000, fixed_size=False) for base in (600_000, 6_000_000))
+    cursor = {
+        at: next(each for each in prices(at, scanned, METHODS) if each.method is Method.SDCURSOR).total
+        for at in (small, large)
+    }
+    assert cursor[large] > cursor[small]
+
+
+def test_a_larger_change_never_gets_cheaper() -> None:
+    before = sizes(600_000, 6_000, fixed_size=False)
+    after = replace(before, inserted=1_000, deleted=1_000)
+    cheaper = {each.method: each.total for each in prices(before, INDEXED, METHODS)}
+    for each in prices(after, INDEXED, METHODS):
+        assert each.total >= cheaper[each.method]
