@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from viewkeeper.algebra.provenance import equated, staged_origin
 from viewkeeper.algebra.relations import Join, Relation, SemiJoin, TableAt, children, leaves
 
-_LARGE_ROWS = 10_000_000
-"""Finding the range costs two small jobs, and as much as reading some million rows on two cores."""
+_LARGE_ROWS = 2_000_000
+"""Finding the range costs two small jobs, and as much as reading a million rows or two on two cores."""
 _LARGER = 10
 """A table must have so many times the rows of what it is searched for."""
 
