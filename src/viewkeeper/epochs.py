@@ -47,6 +47,7 @@ from viewkeeper.ledger.records import (
 )
 from viewkeeper.library import KnownView
 from viewkeeper.plan.codec import CODEC
+from viewkeeper.plan.prices import BELIEVED, Rates
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Install, Installer, Strategy, ViewPlan
 from viewkeeper.situations import foreign_write
@@ -70,6 +71,8 @@ class Work:
     seconds: dict[str, float] = field(default_factory=dict)
     kept: Mapping[str, KeptDelta] | None = None
     """What was propagated before, and is only to be installed."""
+    rates: Rates = field(default_factory=lambda: BELIEVED)
+    """What operations take, to choose how to install by."""
 
     @property
     def installs(self) -> list[Install]:
@@ -239,7 +242,7 @@ class EpochRunner:
                 "refresh-state": json.dumps(refresh_state),
             }
         rows = {name: view.rows for name, view in work.inputs.items()}
-        return InstallContext(epoch, branch, properties, rows)
+        return InstallContext(epoch, branch, properties, rows, work.rates)
 
     def _new_epoch(
         self,
@@ -343,6 +346,10 @@ class EpochRunner:
 
 def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> ViewRefreshRecord:
     estimates: dict[str, Any] = {"work_incremental": plan.work.incremental, "work_full": plan.work.full}
+    if plan.prices:
+        estimates["prices"] = {price.method.value: round(price.total, 3) for price in plan.prices}
+    if outcome is not None and outcome.method is not None:
+        estimates["method"] = outcome.method.value
     if outcome is None:
         return ViewRefreshRecord(plan.view, plan.strategy.value, None, plan.reason, estimates=estimates)
     counts = outcome.counts

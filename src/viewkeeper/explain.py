@@ -10,6 +10,7 @@ from viewkeeper.analyse.analysis import Reason
 from viewkeeper.install import bags, groups, overwrite
 from viewkeeper.install.counts import Counts
 from viewkeeper.plan.codec import CODEC
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.steps import (
     ComputeBag,
@@ -134,6 +135,9 @@ def _view_lines(view: ViewPlan) -> list[str]:
     work = view.work
     if work.incremental is not None and work.full is not None:
         lines.append(f"work     {work.incremental:,} rows by deltas, {work.full:,} by recomputing")
+    if view.prices:
+        told = ", ".join(f"{price.method.value} {price.total:.1f} s" for price in view.prices)
+        lines.append(f"prices   {told}")
     return lines
 
 
@@ -177,7 +181,9 @@ def _title(step: Step) -> str:
         case ComputeVisible():
             return f"compute what the readers of {step.view} see change, as {step.name}"
         case Install():
-            return f"install into {step.storage} on the epoch's branch ({step.installer.value})"
+            method = step.method or step.expected
+            by = f"{step.installer.value}, {method.value}" if method else step.installer.value
+            return f"install into {step.storage} on the epoch's branch ({by})"
         case Publish():
             return "publish all in one ledger transaction, then fast-forward"
 
@@ -208,7 +214,7 @@ def _install_sql(step: Install) -> tuple[str, ...]:
     every = Counts(inserted=1, deleted=1, updated=1)
     match step.source:
         case ComputeGroups():
-            return groups.statements(step, every, None)
+            return groups.statements(step, every, step.method or step.expected or Method.SDBATCH)
         case ComputeBag():
             return bags.statements_by_hash(step, every)
         case ComputeRows() as source:

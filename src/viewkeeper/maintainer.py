@@ -32,6 +32,7 @@ from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.planner import plan_epoch, unfilled
+from viewkeeper.plan.prices import BELIEVED, Rates, rates_of_json
 from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import no_data, rows_of, snapshots_of
@@ -212,6 +213,7 @@ class Maintainer:
             options=self.options,
             storages=storages,
             learned=learned(self.ledger, concerned),
+            rates=self._rates(),
             prefix=f"vk_{uuid.uuid4().hex[:8]}",
         )
         known = kept_values(self.ledger)
@@ -238,9 +240,15 @@ class Maintainer:
             policy=policy,
             options=self.options,
             learned=learned(self.ledger, closure),
+            rates=self._rates(),
         )
         situation = with_distinct(situation, kept_values(self.ledger))
         return plan_epoch(situation), situation
+
+    def _rates(self) -> Rates:
+        """What operations take here, as far as it was measured."""
+        found = self.ledger.rates()
+        return BELIEVED if found is None else rates_of_json(found)
 
     # Refresh.
 
@@ -276,7 +284,7 @@ class Maintainer:
         self, lease: Lease, library: Library, kept: Propagation, plan: EpochPlan
     ) -> EpochRecord:
         inputs = stored_views(self.engine, library, [view.view for view in plan.views])
-        situation = Situation(inputs, dict(plan.versions), {})
+        situation = Situation(inputs, dict(plan.versions), {}, rates=self._rates())
         work = replace(self._work(library, situation, plan), kept=kept_deltas(kept))
         return self._finished(self._runner.run(lease, work), situation)
 
@@ -374,6 +382,7 @@ class Maintainer:
             drop=redefinition.drop,
             drop_storages=self._storages_of(redefinition.drop),
             seconds=dict(seconds or {}),
+            rates=situation.rates,
         )
 
     def _finished(self, record: EpochRecord, situation: Situation) -> EpochRecord:

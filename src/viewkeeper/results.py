@@ -33,6 +33,20 @@ class ViewRefresh:
     """Of the updated groups, those that were computed from their rows: their extremum had been deleted."""
     derived_from: str | None = None
     """The view from whose summary-delta this one's was made."""
+    method: str | None = None
+    """The method by which it was installed."""
+    prices: dict[str, float] = field(default_factory=dict)
+    """Seconds that each method was expected to take."""
+
+    @property
+    def expected_seconds(self) -> float | None:
+        """What the method that was used was expected to take."""
+        return None if self.method is None else self.prices.get(self.method)
+
+    @property
+    def compute_install_ratio(self) -> float | None:
+        """How much longer it took to compute the change than to install it."""
+        return self.compute_seconds / self.install_seconds if self.install_seconds else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +81,13 @@ class History(list[Epoch]):
     def rows(self) -> list[dict[str, Any]]:
         """One row per epoch and view."""
         return [
-            {"epoch": epoch.id, "published_at": epoch.published_at, **asdict(view)}
+            {
+                "epoch": epoch.id,
+                "published_at": epoch.published_at,
+                **asdict(view),
+                "expected_seconds": view.expected_seconds,
+                "compute_install_ratio": view.compute_install_ratio,
+            }
             for epoch in self
             for view in epoch.views
         ]
@@ -76,7 +96,7 @@ class History(list[Epoch]):
         """As a pandas DataFrame."""
         import pandas  # an extra: only who asks for it needs it
 
-        columns = ["epoch", "published_at", *ViewRefresh.__slots__]
+        columns = [each.split(" ")[0] for each in _HISTORY_SCHEMA.split(", ")]
         frame: pandas.DataFrame = pandas.DataFrame(self.rows(), columns=columns)
         return frame
 
@@ -93,7 +113,8 @@ class History(list[Epoch]):
 _HISTORY_SCHEMA = (
     "epoch BIGINT, published_at TIMESTAMP, view STRING, strategy STRING, install STRING, reason STRING, "
     "delta_rows BIGINT, inserted BIGINT, deleted BIGINT, updated BIGINT, "
-    "compute_seconds DOUBLE, install_seconds DOUBLE, recomputed BIGINT, derived_from STRING"
+    "compute_seconds DOUBLE, install_seconds DOUBLE, recomputed BIGINT, derived_from STRING, method STRING, "
+    "prices MAP<STRING,DOUBLE>, expected_seconds DOUBLE, compute_install_ratio DOUBLE"
 )
 
 
@@ -203,4 +224,6 @@ def refresh_of(record: ViewRefreshRecord) -> ViewRefresh:
         record.install_seconds,
         record.recomputed or 0,
         record.derived_from,
+        record.estimates.get("method"),
+        dict(record.estimates.get("prices", {})),
     )

@@ -11,6 +11,7 @@ from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import Observed
 from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.prices import BELIEVED, Rates
 from viewkeeper.plan.situation import USUAL, Counted, Options, Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
@@ -26,6 +27,7 @@ def observe(
     options: Options = USUAL,
     storages: Mapping[str, str] | None = None,
     learned: Mapping[str, Mapping[str, Counted]] | None = None,
+    rates: Rates = BELIEVED,
     prefix: str = "vk",
 ) -> Situation:
     """The situation for refreshing these views. ``storages`` gives views that are (re)defined in this very
@@ -57,6 +59,7 @@ def observe(
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
         learned=learned or {},
+        rates=rates,
         policy=policy,
         options=options,
         prefix=prefix,

@@ -42,6 +42,7 @@ from viewkeeper.library import Library
 from viewkeeper.plan.choice import POLICIES
 from viewkeeper.plan.hypothetical import as_if_all_changed
 from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.prices import BELIEVED, Rates, rates_as_json, rates_of_json
 from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import pinned, snapshots_of
@@ -194,6 +195,10 @@ class Warehouse:
         foreign_keys = declared(project.settings, library) if project is not None else ()
         return lattice_of_views(library, foreign_keys)
 
+    def full_name(self, view: str) -> str:
+        """The full name of a view, given by its last part, say."""
+        return self._find(view)
+
     def query_of(self, view: str) -> str:
         """The query of a view, letter for letter."""
         return self._library().views[self._find(view)].definition.query
@@ -239,7 +244,21 @@ class Warehouse:
 
         return apply_project(maintainer, project, prune=prune, dry_run=dry_run)
 
+    def beside(self, namespace: str, ledger: str) -> Warehouse:
+        """A warehouse on the same catalog, with a session and a ledger of its own, to try things out."""
+        return connect(spark=self._engine.session_in(namespace), catalog=self.catalog, ledger=ledger)
+
     # What the ledger knows; no Spark.
+
+    @property
+    def rates(self) -> Rates:
+        """What operations take here: as calibrated, or as it is believed before."""
+        found = self._ledger.rates()
+        return BELIEVED if found is None else rates_of_json(found)
+
+    @rates.setter
+    def rates(self, rates: Rates) -> None:
+        self._ledger.calibrate(rates_as_json(rates))
 
     def views(self) -> list[str]:
         """The full names of the views, in the order of their creation."""
@@ -289,6 +308,11 @@ class Warehouse:
         return WarehouseAt(self, epoch)
 
     # Housekeeping.
+
+    @property
+    def catalog(self) -> str:
+        """The catalog in which views and their storage are."""
+        return self._default[0]
 
     @property
     def spark(self) -> SparkSession:

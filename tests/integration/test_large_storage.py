@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from world import assert_exact, assert_tidy, strategies
 
 from viewkeeper.events import Event, PointPassed
-from viewkeeper.install import bags, groups
+from viewkeeper.execute import installing
+from viewkeeper.plan.methods import Method
 from viewkeeper.testing import Oracle, check, random_case
 from viewkeeper.warehouse import Warehouse
 
@@ -19,8 +20,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(autouse=True)
 def every_storage_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bags, "SMALL_STORAGE_ROWS", -1)
-    monkeypatch.setattr(groups, "SMALL_STORAGE_ROWS", -1)
+    monkeypatch.setattr(installing, "cheapest_install", lambda *sizes: Method.SDBATCH)
 
 
 def test_a_bag_is_deleted_from_by_hash_where_that_is_certain(

@@ -119,6 +119,22 @@ def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, floa
     return found
 
 
+def read_bytes(relation: Relation, leaves: Leaves) -> float | None:
+    """About how many bytes of its tables a relation reads, all of their rows; ``None`` when unknown."""
+    sizes = [(leaves.size(scan), _width(scan, leaves)) for scan in scans(relation)]
+    known = [rows * bytes_of_row for rows, bytes_of_row in sizes if rows is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def joined_rows(relation: Relation, leaves: Leaves) -> int:
+    """How many rows go into joins, those of tables that are small enough to be broadcast apart."""
+    below = sum(joined_rows(child, leaves) for child in children(relation))
+    if not isinstance(relation, Join):
+        return below
+    sizes = [size(child, leaves) or 0 for child in relation.inputs]
+    return below + sum(rows for rows in sizes if rows > SMALL_ROWS)
+
+
 def _width(child: Relation, leaves: Leaves) -> float:
     """About how many bytes of a row are read."""
     return sum(_column_width(child, column, leaves) for column in child.columns)

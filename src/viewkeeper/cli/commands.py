@@ -16,14 +16,17 @@ from viewkeeper.cli.tables import (
     estimates_table,
     history_table,
     propagated_table,
+    rates_table,
     refresh_table,
     status_table,
     summary_line,
     verification_table,
+    view_history_table,
 )
 from viewkeeper.define.project import Project, find_project, load_project, replace_query
 from viewkeeper.define.template import init_project
 from viewkeeper.events import Event
+from viewkeeper.plan.prices import rates_as_json
 from viewkeeper.plan.situation import Aggregates, Joins, Options
 from viewkeeper.results import Epoch
 from viewkeeper.warehouse import Warehouse, connect
@@ -184,8 +187,20 @@ def history(
             output.answer(document, estimates_table(found) if found else "Nothing was counted yet.")
             return 0
         epochs = list(warehouse.history(view, limit=limit))
+        found_view = warehouse.full_name(view) if view else None
     document = {"epochs": [epoch.to_dict() for epoch in epochs]}
-    output.answer(document, history_table(epochs) if epochs else "No epochs yet.")
+    table = view_history_table(epochs, found_view) if found_view else history_table(epochs)
+    output.answer(document, table if epochs else "No epochs yet.")
+    return 0
+
+
+def calibrate(output: Output, folder: Path | None) -> int:
+    """Measure what operations take, and choose by it from now on."""
+    from viewkeeper.calibrating import calibrate as measure
+
+    with _opened(folder) as (_, warehouse):
+        rates = measure(warehouse, tell=lambda said: output.note(f"Measuring with {said} …"))
+    output.answer({"rates": rates_as_json(rates)}, rates_table(rates))
     return 0
 
 

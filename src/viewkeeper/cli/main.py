@@ -259,6 +259,14 @@ def history(
 
 
 @app.command()
+def calibrate(project: ProjectFolder = None, *, json: Json = False) -> None:
+    """Measure what operations take on this cluster, for choosing by; about two minutes."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.calibrate(Output(json=json), project))
+
+
+@app.command()
 def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the table of sales.")] = 5_000_000,
     folder: Annotated[Path, typer.Option(help="Where to make the warehouse.")] = Path("demo-warehouse"),

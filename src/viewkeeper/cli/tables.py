@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from viewkeeper.learning import Estimate
+from viewkeeper.plan.prices import Rates
 from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
@@ -44,6 +45,25 @@ def refresh_table(views: Sequence[ViewRefresh]) -> Table:
             _seconds(view.compute_seconds, shown=touched),
             _seconds(view.install_seconds, shown=touched),
             *(escape(notes[view.view]) for _ in reasons),
+        )
+    return table
+
+
+def rates_table(rates: Rates) -> Table:
+    """What operations take."""
+    table = _table(
+        "operation", "fixed>", "million rows read>", "GB read>", "million rows changed>", "GB changed>"
+    )
+    for operation, rate in rates.items():
+        million, gigabyte = 1e6, 1e9
+        shares = (
+            rate.read_row * million,
+            rate.read_byte * gigabyte,
+            rate.changed_row * million,
+            rate.changed_byte * gigabyte,
+        )
+        table.add_row(
+            operation.value, *(f"{seconds:.2f} s" if seconds else "" for seconds in (rate.fixed, *shares))
         )
     return table
 
@@ -130,6 +150,29 @@ def history_table(epochs: Sequence[Epoch]) -> Table:
                     escape(view.reason or ""),
                 )
             number = moment = ""
+    return table
+
+
+def view_history_table(epochs: Sequence[Epoch], view: str) -> Table:
+    """What the epochs did to one view: how, what that was expected to take, and what it took."""
+    table = _table(
+        "epoch>", "published", "strategy", "Δ rows>", "method", "expected>", "compute>", "install>", "reason"
+    )
+    for epoch in epochs:
+        for each in epoch.views:
+            if each.view == view:
+                expected = each.expected_seconds
+                table.add_row(
+                    str(epoch.id),
+                    _moment(epoch.published_at),
+                    _strategy(each.strategy),
+                    _count(each.delta_rows, shown=True),
+                    each.method or "",
+                    _seconds(expected or 0.0, shown=expected is not None),
+                    _seconds(each.compute_seconds, shown=True),
+                    _seconds(each.install_seconds, shown=True),
+                    escape(each.reason or ""),
+                )
     return table
 
 

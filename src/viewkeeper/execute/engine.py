@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +26,7 @@ from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.overflows import overflow_search
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Strategy
-from viewkeeper.session import require_views, session_pins
+from viewkeeper.session import require_views, session_pins, work_session
 from viewkeeper.sources.iceberg_catalog import keeps_tables
 from viewkeeper.sql.quoting import quote, quote_path
 
@@ -62,6 +63,12 @@ class Engine:
         where = (catalog or pins.catalog, *(namespace or pins.namespace))
         self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(where)}")
         self.spark.sql(f"USE {quote_path(where)}")
+
+    def session_in(self, namespace: str) -> SparkSession:
+        """A session of its own, in a new namespace of the warehouse's catalog."""
+        where = (self.catalog_name, namespace)
+        self.spark.sql(f"CREATE NAMESPACE {quote_path(where)}")
+        return work_session(self.spark, replace(self.pins, catalog=self.catalog_name, namespace=(namespace,)))
 
     def see(self, snapshots: Mapping[str, str]) -> None:
         """Let the user's session know these snapshots of storage tables: its catalog may have cached the

@@ -31,6 +31,7 @@ from viewkeeper.execute.staging import Staging
 from viewkeeper.execute.tuning import tuning_for
 from viewkeeper.install import bags, storage
 from viewkeeper.install.counts import Counts
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.steps import (
     ComputeBag,
@@ -66,6 +67,11 @@ class Outcome:
     def variant(self) -> str | None:
         """How it was installed; ``None`` when there was nothing to install."""
         return self.installed.variant if self.installed and self.installed.statements else None
+
+    @property
+    def method(self) -> Method | None:
+        """By which method; ``None`` when there was nothing to install."""
+        return self.installed.method if self.installed and self.installed.statements else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ from viewkeeper.execute.tuning import METADATA, Tuning, tuning_for
 from viewkeeper.install import bags, groups, overwrite, storage
 from viewkeeper.install.counts import Counts
 from viewkeeper.install.publish import heads
-from viewkeeper.plan.methods import Method
+from viewkeeper.plan.methods import OF_GROUPS, Method
+from viewkeeper.plan.prices import Rates, cheapest_install
+from viewkeeper.plan.pricing import stored_width
 from viewkeeper.plan.steps import ComputeBag, ComputeGroups, ComputeRows, Install
 
 
@@ -25,12 +27,14 @@ class InstallContext:
     branch: str
     properties: Mapping[str, Mapping[str, str]]
     storage_rows: Mapping[str, int | None]
+    rates: Rates
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """How a view was installed: the variant, and the statements that did it."""
+    """How a view was installed: the method, its variant, and the statements that did it."""
 
+    method: Method
     variant: str
     statements: tuple[str, ...]
 
@@ -56,7 +60,7 @@ class Installing:
             find_victims(source)
         statements = self._statements()
         self._commit(statements)
-        return Installed(self._variant(), statements)
+        return Installed(self._method, self._variant(), statements)
 
     def _try_key(self) -> Installed | None:
         """KEYINSTALL; ``None`` if the key did not hold, so that more rows had it than were to go."""
@@ -66,30 +70,46 @@ class Installing:
             self._take_back()
             return None
         if not self.counts.inserted:
-            return Installed("apply bag by key", (delete,))
+            return Installed(Method.KEYINSTALL, "apply bag by key", (delete,))
         insert = bags.insertion(self.step)
         self._commit([insert])
-        return Installed("apply bag by key", (delete, insert))
+        return Installed(Method.KEYINSTALL, "apply bag by key", (delete, insert))
 
     def _try_hash(self) -> Installed | None:
-        """``None`` if the storage is small, or if rows that were to stay have the hash of one that went."""
-        if not bags.deletes_by_hash(self.counts, self._storage_rows):
-            return None
+        """``None`` if rows that were to stay have the hash of one that went."""
         statements = bags.statements_by_hash(self.step, self.counts)
         self._commit(statements)
         if self._removed() == self.counts.deleted:
-            return Installed("apply bag by hash", statements)
+            return Installed(Method.GENINSTALL, "apply bag by hash", statements)
         self._take_back()
         return None
 
     def _variant(self) -> str:
         match self.step.source:
             case ComputeGroups():
-                return groups.variant(self.counts, self._storage_rows, self.step.method).value
+                return groups.variant(self.counts, self._method).value
             case ComputeBag():
                 return "apply bag by value" if self.counts.deleted else "insert rows"
             case ComputeRows():
                 return self.step.installer.value
+
+    @property
+    def _method(self) -> Method:
+        """The one that is asked for, or the cheapest for what was counted."""
+        if isinstance(self.step.source, ComputeRows):
+            return Method.FULLRECOMP
+        if isinstance(self.step.source, ComputeBag):
+            return Method.GENINSTALL
+        if self.step.method is not None:
+            return self.step.method
+        counts = self.counts
+        return cheapest_install(
+            OF_GROUPS,
+            self.context.rates,
+            self._storage_rows or 0,
+            stored_width(self.step.layout),
+            (counts.inserted, counts.deleted, counts.updated),
+        )
 
     @property
     def _storage_rows(self) -> int | None:
@@ -104,9 +124,9 @@ class Installing:
     def _statements(self) -> tuple[str, ...]:
         match self.step.source:
             case ComputeGroups():
-                return groups.statements(self.step, self.counts, self._storage_rows)
+                return groups.statements(self.step, self.counts, self._method)
             case ComputeBag():
-                return bags.statements(self.step, self.counts, self._storage_rows)
+                return bags.statements(self.step, self.counts)
             case ComputeRows() as source:
                 return overwrite.statements(self.step, source.rows)
 

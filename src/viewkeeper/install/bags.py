@@ -1,10 +1,9 @@
 """Apply counted rows to a bag: deleting n of m equal rows leaves m − n (Labio et al. 2000, Section 3.1).
 
-GENINSTALL knows no key. Into a large storage first every row is deleted whose hidden hash is that of a
-deleted row. That reads nothing but the hashes, and is right if as many rows went as were to go (see
-:mod:`viewkeeper.install.row_hash`). Otherwise (copies that stay, a collision), and for small storages always,
-the copies that go are looked up first, by comparing all columns (``<=>``) and numbering them, and are named
-by Iceberg's row identity.
+GENINSTALL knows no key. First every row is deleted whose hidden hash is that of a deleted row. That reads
+nothing but the hashes, and is right if as many rows went as were to go (see
+:mod:`viewkeeper.install.row_hash`). Otherwise (copies that stay, a collision) the copies that go are looked
+up, by comparing all columns (``<=>``) and numbering them, and are named by Iceberg's row identity.
 
 KEYINSTALL deletes every row that has the key of a deleted row. The key follows from what the tables declare,
 so this, too, is right only if as many rows went as were to go.
@@ -13,7 +12,7 @@ so this, too, is right only if as many rows went as were to go.
 from __future__ import annotations
 
 from viewkeeper.algebra.scalars import WEIGHT
-from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts, hint
+from viewkeeper.install.counts import Counts, hint
 from viewkeeper.install.row_hash import HASH, row_hash
 from viewkeeper.plan.steps import ComputeBag, Install
 from viewkeeper.sql.printer import at_version
@@ -52,11 +51,6 @@ def _hash(step: ComputeBag) -> str:
     return row_hash(zip(names, step.types, strict=True))
 
 
-def deletes_by_hash(counts: Counts, storage_rows: int | None) -> bool:
-    """Whether the rows to delete are tried to be found by their hash alone."""
-    return bool(counts.deleted) and storage_rows is not None and storage_rows > SMALL_STORAGE_ROWS
-
-
 def statements_by_hash(install: Install, counts: Counts) -> tuple[str, ...]:
     """Delete whatever has the hash of a deleted row; then insert."""
     source = _source(install)
@@ -71,7 +65,7 @@ def statements_by_hash(install: Install, counts: Counts) -> tuple[str, ...]:
         f"ON _vk_t.{HASH} = _vk_s.{HASH}\n"
         f"WHEN MATCHED THEN DELETE"
     )
-    return (delete, _insert(install)) if counts.inserted else (delete,)
+    return (delete, insertion(install)) if counts.inserted else (delete,)
 
 
 def deletion_by_key(install: Install, counts: Counts) -> str:
@@ -90,8 +84,8 @@ def deletion_by_key(install: Install, counts: Counts) -> str:
 
 
 def insertion(install: Install) -> str:
-    """The inserted rows, each as often as its weight says."""
-    return _insert(install)
+    """Insert the new rows, each as often as its weight says."""
+    return f"INSERT INTO {install.storage} ({_columns(install)})\n{_copies(install)}"
 
 
 def null_keys(step: ComputeBag) -> str:
@@ -102,13 +96,11 @@ def null_keys(step: ComputeBag) -> str:
     return f"count_if({WEIGHT} < 0 AND ({missing}))"
 
 
-def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
+def statements(install: Install, counts: Counts) -> tuple[str, ...]:
     """What to run for this change, the rows to delete having been looked up."""
     source = _source(install)
     if not counts.deleted:
-        return (_insert(install),) if counts.inserted else ()
-    if counts.inserted and (storage_rows is None or storage_rows <= SMALL_STORAGE_ROWS):
-        return (_merge(install, source),)
+        return (insertion(install),) if counts.inserted else ()
     broadcast = hint(counts.deleted, "_vk_v")
     victims = f"(SELECT {broadcast}{VICTIM} FROM {source.victims} AS _vk_v)"
     delete = (
@@ -116,36 +108,12 @@ def statements(install: Install, counts: Counts, storage_rows: int | None) -> tu
         f"ON _vk_t.{_ROW} = _vk_s.{VICTIM}\n"
         f"WHEN MATCHED THEN DELETE"
     )
-    return (delete, _insert(install)) if counts.inserted else (delete,)
+    return (delete, insertion(install)) if counts.inserted else (delete,)
 
 
 def _source(install: Install) -> ComputeBag:
     assert isinstance(install.source, ComputeBag)
     return install.source
-
-
-def _merge(install: Install, source: ComputeBag) -> str:
-    """Deletions and insertions in one commit."""
-    fields = install.layout.fields
-    nothing = ", ".join(
-        f"CAST(NULL AS {kind}) AS {quote(field.name)}"
-        for field, kind in zip(fields, install.layout.types, strict=True)
-    )
-    values = ", ".join(f"_vk_s.{quote(field.name)}" for field in fields)
-    return (
-        f"MERGE INTO {install.storage} AS _vk_t USING (\n"
-        f"  SELECT {VICTIM}, {nothing}, CAST(NULL AS BIGINT) AS {HASH} FROM {source.victims}\n"
-        f"  UNION ALL\n"
-        f"  SELECT CAST(NULL AS BIGINT) AS {VICTIM}, * FROM ({_copies(install)})\n"
-        f") AS _vk_s\n"
-        f"ON _vk_t.{_ROW} = _vk_s.{VICTIM}\n"
-        f"WHEN MATCHED THEN DELETE\n"
-        f"WHEN NOT MATCHED THEN INSERT ({_columns(install)}) VALUES ({values}, _vk_s.{HASH})"
-    )
-
-
-def _insert(install: Install) -> str:
-    return f"INSERT INTO {install.storage} ({_columns(install)})\n{_copies(install)}"
 
 
 def _columns(install: Install) -> str:

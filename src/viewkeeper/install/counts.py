@@ -27,8 +27,3 @@ class Counts:
 def hint(rows: int, alias: str, columns: int = 1) -> str:
     """The hint to broadcast that many rows of a change, or nothing; Spark does not know how few they are."""
     return f"/*+ BROADCAST({alias}) */ " if is_broadcast(rows, columns) else ""
-
-
-SMALL_STORAGE_ROWS = 200_000
-"""Up to so many stored rows one MERGE that also inserts is cheapest: it is one commit, but it cannot
-broadcast the change. Beyond, a MERGE of matches only (which can) and an INSERT are cheaper."""

@@ -4,8 +4,7 @@ Variants by what was counted (Mumick et al. 1997, Section 4.3, and our own) and 
 2000, Section 3.2). Only new groups are a plain INSERT. SDCURSOR is one MERGE: by group key, or, if no group
 is new, by the identity of the stored rows, which reads no column of the view. SDBATCH deletes the rows that
 change or go by their identity, which can broadcast the change (a MERGE that updates cannot: Spark drops the
-hint); then what is new or changed is inserted. SDOVERWRITE writes all groups anew. Unless a method is asked
-for, a small storage is merged into, which is one commit, and of a large one rows are deleted.
+hint); then what is new or changed is inserted. SDOVERWRITE writes all groups anew.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from enum import Enum
 from viewkeeper.algebra.relations import Field, Project, Staged
 from viewkeeper.algebra.scalars import keep
 from viewkeeper.algebra.summary_delta import OPERATION, ROW, groups_after
-from viewkeeper.install.counts import SMALL_STORAGE_ROWS, Counts, hint
+from viewkeeper.install.counts import Counts, hint
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.steps import Install
 from viewkeeper.sql.printer import print_relation
@@ -33,19 +32,14 @@ class Variant(Enum):
     REBUILD = "write all groups anew"
 
 
-def variant(counts: Counts, storage_rows: int | None, method: Method | None = None) -> Variant:
-    """The variant for a change of these counts into a storage of so many rows.
+def variant(counts: Counts, method: Method) -> Variant:
+    """The variant of a method for a change of these counts.
 
-    >>> variant(Counts(inserted=3), 10).value, variant(Counts(updated=3), 10).value
-    ('insert new groups', 'merge groups by identity')
-    >>> variant(Counts(updated=3), 10, Method.SDOVERWRITE).value
-    'write all groups anew'
+    >>> [variant(counts, Method.SDCURSOR).value for counts in (Counts(inserted=3), Counts(updated=3))]
+    ['insert new groups', 'merge groups by identity']
     """
     if not counts.updated + counts.deleted:
         return Variant.INSERT
-    if method is None:
-        is_large = storage_rows is not None and storage_rows > SMALL_STORAGE_ROWS
-        method = Method.SDBATCH if is_large else Method.SDCURSOR
     match method:
         case Method.SDBATCH:
             return Variant.REPLACE
@@ -55,11 +49,11 @@ def variant(counts: Counts, storage_rows: int | None, method: Method | None = No
             return Variant.MERGE if counts.inserted else Variant.MATCHED
 
 
-def statements(install: Install, counts: Counts, storage_rows: int | None) -> tuple[str, ...]:
-    """What to run for this change."""
+def statements(install: Install, counts: Counts, method: Method) -> tuple[str, ...]:
+    """What to run for this change by this method."""
     if not counts.total:
         return ()
-    match variant(counts, storage_rows, install.method):
+    match variant(counts, method):
         case Variant.INSERT:
             return (_insert(install),)
         case Variant.MERGE | Variant.MATCHED:

@@ -235,6 +235,18 @@ class Ledger:
         with self._database.writing() as connection:
             connection.execute(delete(schema.chores).where(schema.chores.c.id == chore.id))
 
+    # What operations take.
+
+    def calibrate(self, rates: JsonObject) -> None:
+        """Remember what was measured; what was measured before stays for the record."""
+        with self._database.writing() as connection:
+            connection.execute(insert(schema.calibrations), {"measured_at": self._now(), "rates": rates})
+
+    def rates(self) -> JsonObject | None:
+        """What was measured last; None before that."""
+        with self._database.reading() as connection:
+            return queries.rates(connection)
+
     # Sources, as last seen.
 
     def observe(self, versions: Mapping[str, SourceObservation]) -> None:

@@ -78,6 +78,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             "ALTER TABLE vk_refresh ADD COLUMN derived_from TEXT",
         ),
     ),
+    Migration(
+        3,
+        "what operations take, as calibrated",
+        ("CREATE TABLE vk_calibration (measured_at {time} PRIMARY KEY, rates TEXT NOT NULL)",),
+    ),
 )
 
 LATEST = MIGRATIONS[-1].version

@@ -212,3 +212,10 @@ def _kind(value: str) -> ChoreKind:
             code="VK-LEDGER-CORRUPT",
             hint="Restore the ledger from a backup.",
         ) from error
+
+
+def rates(connection: Connection) -> JsonObject | None:
+    """What operations take, as measured last."""
+    newest = select(schema.calibrations.c.rates).order_by(schema.calibrations.c.measured_at.desc()).limit(1)
+    found: JsonObject | None = connection.scalar(newest)
+    return found

@@ -214,3 +214,10 @@ observations = Table(
     Column("observed_at", UtcTime, nullable=False),
     Column("details", JsonText, nullable=False),
 )
+
+calibrations = Table(
+    "vk_calibration",
+    metadata,
+    Column("measured_at", UtcTime, primary_key=True),
+    Column("rates", JsonText, nullable=False),
+)

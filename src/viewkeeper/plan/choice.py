@@ -1,7 +1,8 @@
 """Incremental or full: the decision, in one place.
 
-A first rule of thumb stands here until there is a cost model: recompute when the deltas hold more than a
-fifth of the rows that recomputing would read.
+Every way has its price (:mod:`viewkeeper.plan.prices`), and the cheapest is taken. Where sizes are not known,
+there are no prices: then deltas are used, unless they hold more than a fifth of the rows that recomputing
+would read.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeeper.errors import RefreshError
+from viewkeeper.plan.methods import Method
+from viewkeeper.plan.prices import Price
 from viewkeeper.plan.steps import Strategy, Work
 
 FULL_ABOVE = 0.2
-"""Share of changed rows above which recomputing is taken to be cheaper."""
+"""Share of changed rows above which recomputing is taken to be cheaper, where there are no prices."""
+INDIFFERENT = 0.5
+"""Seconds that make no difference: deltas are used, so that views which read this one get small changes."""
 
 POLICIES = ("auto", "incremental", "incremental strict", "full")
 
@@ -26,7 +31,14 @@ class Choice:
     reason: str | None
 
 
-def choose(view: str, policy: str, obstacle: str | None, work: Work, parents_full: Sequence[str]) -> Choice:
+def choose(
+    view: str,
+    policy: str,
+    obstacle: str | None,
+    work: Work,
+    parents_full: Sequence[str],
+    prices: Sequence[Price] = (),
+) -> Choice:
     """The strategy for a view whose inputs changed. ``obstacle`` says why it cannot be incremental."""
     if policy == "full":
         return Choice(Strategy.FULL, "policy full")
@@ -41,10 +53,21 @@ def choose(view: str, policy: str, obstacle: str | None, work: Work, parents_ful
     if policy == "auto":
         if parents_full:
             return Choice(Strategy.FULL, f"{', '.join(parents_full)} was recomputed")
+        if prices:
+            return _cheapest(prices)
         # Only what the sources' metadata vouches for: how much of a parent's change reaches its readers is
         # not known yet, and most aggregates let little through.
         if work.full is not None and work.known is not None and work.full > 0:
             share = work.known / work.full
             if share > FULL_ABOVE:
                 return Choice(Strategy.FULL, f"{share:.0%} of the rows it reads changed")
+    return Choice(Strategy.INCREMENTAL, None)
+
+
+def _cheapest(prices: Sequence[Price]) -> Choice:
+    full = next(price for price in prices if price.method is Method.FULLRECOMP)
+    best = min((price for price in prices if price is not full), key=lambda price: price.total)
+    if full.total + INDIFFERENT < best.total:
+        told = f"about {full.total:.1f} s, against {best.total:.1f} s by {best.method.value}"
+        return Choice(Strategy.FULL, f"recomputing is cheaper: {told}")
     return Choice(Strategy.INCREMENTAL, None)

@@ -7,7 +7,7 @@ from viewkeeper.analyse import analysis
 from viewkeeper.codec import Codec
 from viewkeeper.define import definitions
 from viewkeeper.errors import Position
-from viewkeeper.plan import layout, methods, propagation, steps
+from viewkeeper.plan import layout, methods, prices, propagation, steps
 
 CODEC = Codec(
     (
@@ -47,6 +47,7 @@ CODEC = Codec(
         expressions.Node,
         propagation.Propagation,
         methods.Method,
+        prices.Price,
         steps.Strategy,
         steps.Installer,
         steps.Extract,

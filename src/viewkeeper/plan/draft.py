@@ -123,10 +123,19 @@ class Draft:
         self.add(ComputeVisible(name, view.name, change.relation))
         return name
 
-    def install(self, view: ViewInput, installer: Installer, source: Compute) -> Installer:
+    def install(
+        self, view: ViewInput, installer: Installer, source: Compute, expected: Method | None = None
+    ) -> Installer:
         self._installs.append(
             Install(
-                view.name, view.storage, view.snapshot, installer, view.layout, source, self._method(view)
+                view.name,
+                view.storage,
+                view.snapshot,
+                installer,
+                view.layout,
+                source,
+                self._method(view),
+                expected,
             )
         )
         return installer

@@ -30,6 +30,7 @@ from viewkeeper.algebra.summary_delta import (
 )
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.propagation import Propagation
 from viewkeeper.plan.sharing import SharedDelta, groups_touched, joined_tables
 from viewkeeper.plan.situation import Aggregates, ViewInput
@@ -68,6 +69,8 @@ class Maintaining:
     draft: Draft
     view: ViewInput
     work: Work
+    expected: Method | None = None
+    """How it will be installed, it seems."""
 
     def plan(self) -> Maintained | None:
         """Add the steps; ``None`` when no row that the view reads changed."""
@@ -98,7 +101,7 @@ class Maintaining:
         )
         draft.add(step)
         self._outcome(step.name)
-        installer = draft.install(view, Installer.APPLY_BAG, step)
+        installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
         return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
 
     def _groups(self, groups: Groups, leaves: ViewLeaves) -> Maintained | None:
@@ -123,7 +126,7 @@ class Maintaining:
         if draft.has_children(view):
             visible = draft.visible(view, self._visible_delta(groups, stored, step))
         self._outcome(visible)
-        installer = draft.install(view, Installer.MERGE_GROUPS, step)
+        installer = draft.install(view, Installer.MERGE_GROUPS, step, self.expected)
         return Maintained(installer, derived_from, cost, tuple(leaves.propagations))
 
     def _by_summary_delta(self, groups: Groups) -> bool:

@@ -14,6 +14,8 @@ from viewkeeper.plan.common_deltas import CommonDeltas, Problem, choose_common
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome
 from viewkeeper.plan.maintaining import Maintaining
+from viewkeeper.plan.methods import Method
+from viewkeeper.plan.pricing import expected_prices
 from viewkeeper.plan.recomputing import Recomputing
 from viewkeeper.plan.sharing import SharedDelta, parents_first
 from viewkeeper.plan.situation import Joins, Situation, ViewInput
@@ -69,14 +71,25 @@ class _Planner:
             self._draft.sharing.made[view.name] = SharedDelta(view, None, insert_only=True, rows=0)
             return self._unchanged(view, "nothing changed", work, (), vector)
 
-        choice = choose(
-            view.name, self._policy(view), self._obstacle(view, changed), work, self._recomputed(view)
-        )
+        obstacle = self._obstacle(view, changed)
+        prices = () if obstacle else tuple(expected_prices(self._draft, view, work, changed))
+        choice = choose(view.name, self._policy(view), obstacle, work, self._recomputed(view), prices)
         moved = changed or (view.name,)
         if choice.strategy is Strategy.FULL:
             installer, upper = Recomputing(self._draft, view).plan(work)
-            return ViewPlan(view.name, Strategy.FULL, installer, choice.reason, work, moved, vector, upper)
-        maintained = Maintaining(self._draft, view, work).plan()
+            return ViewPlan(
+                view.name,
+                Strategy.FULL,
+                installer,
+                choice.reason,
+                work,
+                moved,
+                vector,
+                upper,
+                prices=prices,
+            )
+        expected = next((price.method for price in prices if price.method is not Method.FULLRECOMP), None)
+        maintained = Maintaining(self._draft, view, work, expected).plan()
         if maintained is None:
             # Versions moved, but no row that this view reads did: a compaction, say.
             return self._unchanged(view, "no row that it reads changed", work, moved, vector)
@@ -90,6 +103,7 @@ class _Planner:
             vector,
             maintained.derived_from,
             maintained.propagations,
+            prices,
         )
 
     def _unchanged(

@@ -12,7 +12,7 @@ operations, so its price is the sum of theirs; those of propagate and of install
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 
 from viewkeeper.plan.methods import OF_BAGS, OF_GROUPS, Method
@@ -22,15 +22,21 @@ class Operation(Enum):
     """What Spark is asked to do."""
 
     RECOMPUTE = "recompute"
-    """Run a query over tables, and write the result."""
+    """Read tables, and write what is made of them."""
+    GROUP = "group"
+    """Group the rows that are read, which shuffles them."""
+    JOIN = "join"
+    """Join the rows that are read."""
     PROPAGATE = "propagate"
-    """Run a delta expression over changed rows and the operands that they are joined with."""
+    """Extract changed rows, and run a delta expression over them and the operands that they are joined
+    with. To find deleted rows, those of their files are read, too."""
     TOUCH = "touch"
     """Find the stored groups that a summary-delta touches, and combine them with it."""
     MERGE = "merge"
     """One MERGE of touched groups."""
     DELETE_ROWS = "delete rows"
-    """Delete stored rows by their identity, their hash or their key."""
+    """Delete stored rows by their identity or their hash."""
+    DELETE_BY_KEY = "delete by key"
     INSERT = "insert"
     REBUILD = "rebuild"
     """Write all stored rows anew, some of them changed."""
@@ -52,6 +58,33 @@ class Rate:
 
 
 Rates = Mapping[Operation, Rate]
+
+BELIEVED: Rates = {
+    Operation.RECOMPUTE: Rate(0.28, 3e-8, 7.5e-9, 3e-8, 3.5e-9),
+    Operation.GROUP: Rate(0.05, 1.9e-7, 3.3e-8),
+    Operation.JOIN: Rate(0.1, 4.5e-7),
+    Operation.PROPAGATE: Rate(0.23, 1e-8, 6e-9, 5e-7),
+    Operation.TOUCH: Rate(0.28, 2e-8, 5e-10, 4.5e-6),
+    Operation.MERGE: Rate(0.44, 9e-7, 1.3e-9, 1.1e-6, 2.1e-8),
+    Operation.DELETE_ROWS: Rate(0.17, 3.7e-8, 0.0, 1.1e-6),
+    Operation.DELETE_BY_KEY: Rate(0.36, 1e-8, 0.0, 1.4e-6),
+    Operation.INSERT: Rate(0.18, 0.0, 0.0, 3.7e-7, 1.1e-8),
+    Operation.REBUILD: Rate(0.28, 1e-8, 2.2e-8, 3.5e-7),
+    Operation.COUNT_DOWN: Rate(0.44, 9e-7, 1.3e-9, 1.1e-6, 2.1e-8),
+    Operation.COUNT_UP: Rate(0.44, 9e-7, 1.3e-9, 1.1e-6, 2.1e-8),
+}
+"""As calibrated on two cores, with Spark in local mode and files on a disk."""
+
+
+def rates_as_json(rates: Rates) -> dict[str, dict[str, float]]:
+    """For the ledger, and for people."""
+    return {operation.value: asdict(rate) for operation, rate in rates.items()}
+
+
+def rates_of_json(data: Mapping[str, Mapping[str, float]]) -> Rates:
+    """What was kept; of operations that there were not then, what is believed."""
+    known = {operation.value: operation for operation in Operation}
+    return {**BELIEVED, **{known[name]: Rate(**rate) for name, rate in data.items() if name in known}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +111,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a price depends on. ``base``: what recomputing reads; ``work``: what the operands of the delta
-    expression hold; ``changed``: the rows of the changed tables' deltas; then the view itself, as stored,
-    and its own change."""
+    """What a price depends on. ``base``: what recomputing reads, and ``joined_rows`` of it joins; ``work``:
+    what the operands of the delta expression hold; ``changed``: the rows of the changed tables' deltas; then
+    the view itself, as stored, and its own change."""
 
     base_rows: float
     base_bytes: float
@@ -92,6 +125,8 @@ class Sizes:
     inserted: float
     deleted: float
     updated: float = 0.0
+    grouped: bool = False
+    joined_rows: float = 0.0
 
     @property
     def touched(self) -> float:
@@ -126,6 +161,10 @@ def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
     """What a method asks of Spark."""
     if method is Method.FULLRECOMP:
         yield _recompute(sizes)
+        if sizes.grouped:
+            yield Load(Operation.GROUP, sizes.base_rows, sizes.base_bytes, installs=True)
+        if sizes.joined_rows:
+            yield Load(Operation.JOIN, sizes.joined_rows, installs=True)
         return
     yield Load(Operation.PROPAGATE, sizes.work_rows, sizes.work_bytes, sizes.changed)
     if method in OF_GROUPS:
@@ -156,8 +195,10 @@ def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
                 installs=True,
             )
         case Method.SDBATCH | Method.KEYINSTALL | Method.GENINSTALL:
+            by_key = method is Method.KEYINSTALL
             if gone:
-                yield Load(Operation.DELETE_ROWS, sizes.stored_rows, 0.0, gone, installs=True)
+                delete = Operation.DELETE_BY_KEY if by_key else Operation.DELETE_ROWS
+                yield Load(delete, sizes.stored_rows, 0.0, gone, installs=True)
             if come:
                 yield Load(
                     Operation.INSERT,
@@ -165,6 +206,19 @@ def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
                     changed_bytes=come * sizes.stored_width,
                     installs=True,
                 )
+
+
+def cheapest_install(
+    methods: Sequence[Method],
+    rates: Rates,
+    stored_rows: float,
+    stored_width: float,
+    change: tuple[int, int, int],
+) -> Method:
+    """The method that installs a change soonest: so many rows inserted, deleted and updated."""
+    inserted, deleted, updated = change
+    sizes = Sizes(0, 0, 0, 0, 0, stored_rows, stored_width, inserted, deleted, updated)
+    return min(methods, key=lambda method: sum(load.seconds(rates) for load in installs_of(method, sizes)))
 
 
 def _recompute(sizes: Sizes) -> Load:
@@ -186,9 +240,10 @@ def _stored_bytes(sizes: Sizes) -> float:
     return sizes.stored_rows * sizes.stored_width
 
 
-def methods_for(*, groups: bool) -> tuple[Method, ...]:
+def methods_for(*, groups: bool, keyed: bool = False) -> tuple[Method, ...]:
     """Those that suit a view."""
-    return (*(OF_GROUPS if groups else OF_BAGS), Method.FULLRECOMP)
+    suitable = OF_GROUPS if groups else OF_BAGS if keyed else (Method.GENINSTALL,)
+    return (*suitable, Method.FULLRECOMP)
 
 
 # Representations (Section 3.1): every copy a row, or one row with a count.

@@ -11,6 +11,7 @@ from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.methods import Method
+from viewkeeper.plan.prices import BELIEVED, Rates
 from viewkeeper.plan.source_change import SourceChange
 
 ReadOptions = tuple[tuple[str, str], ...]
@@ -125,6 +126,8 @@ class Situation:
     """Of sources: the types of their columns."""
     learned: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
     """Of each view and part of its joins what was counted last."""
+    rates: Rates = field(default_factory=lambda: BELIEVED)
+    """What operations take here."""
     policy: str | None = None
     options: Options = USUAL
     prefix: str = "vk"

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from viewkeeper.algebra.relations import Relation, TableAt
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.methods import Method
+from viewkeeper.plan.prices import Price
 from viewkeeper.plan.propagation import Propagation
 from viewkeeper.sql.printer import print_relation
 
@@ -142,7 +143,9 @@ class Install:
     layout: Layout
     source: ComputeGroups | ComputeBag | ComputeRows
     method: Method | None = None
-    """The method that is asked for; ``None``: whatever suits what was counted."""
+    """The method that is asked for; ``None``: the cheapest for what was counted."""
+    expected: Method | None = None
+    """The one that seems cheapest before that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,8 @@ class ViewPlan:
     """The view from whose summary-delta this one's is made."""
     propagations: tuple[Propagation, ...] = ()
     """The delta expressions of its joins."""
+    prices: tuple[Price, ...] = ()
+    """What every method was expected to cost, cheapest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from viewkeeper.errors import RefreshError
+from viewkeeper.plan.choice import choose
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.hypothetical import as_if_all_changed
+from viewkeeper.plan.methods import OF_GROUPS, Method
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.steps import (
     ComputeBag,
@@ -20,6 +22,7 @@ from viewkeeper.plan.steps import (
     Publish,
     Share,
     Strategy,
+    Work,
 )
 from viewkeeper.sql.printer import print_relation
 
@@ -146,13 +149,24 @@ def test_a_descendant_that_lags_takes_what_its_parent_went_through():
 
 
 def test_large_changes_are_recomputed_unless_the_policy_says_otherwise():
-    one = view("g", by_store, (SALES,), vector=AT_ONE)
-    many = situation(one, sales=FakeChange(3000, 0))
-    plan = plan_epoch(many)
-    assert plan.views[0].strategy is Strategy.FULL
-    assert "30%" in (plan.views[0].reason or "")
+    one = replace(view("g", by_store, (SALES,), vector=AT_ONE), rows=5_000_000)
+    rows = {SALES: 10_000_000, STORES: 100}
+    few = plan_epoch(replace(situation(one, sales=FakeChange(1_000, 1_000)), rows=rows)).views[0]
+    assert few.strategy is Strategy.INCREMENTAL
+    many = replace(situation(one, sales=FakeChange(5_000_000, 5_000_000)), rows=rows)
+    plan = plan_epoch(many).views[0]
+    assert plan.strategy is Strategy.FULL
+    assert "recomputing is cheaper: about" in (plan.reason or "")
+    assert plan.prices[0].method is Method.FULLRECOMP
+    assert {price.method for price in plan.prices} == {*OF_GROUPS, Method.FULLRECOMP}
     forced = plan_epoch(replace(many, policy="incremental"))
     assert forced.views[0].strategy is Strategy.INCREMENTAL
+
+
+def test_where_sizes_are_not_known_the_share_of_changed_rows_decides():
+    assert choose("v", "auto", None, Work(known=300, full=1_000), ()).strategy is Strategy.FULL
+    assert choose("v", "auto", None, Work(known=100, full=1_000), ()).strategy is Strategy.INCREMENTAL
+    assert choose("v", "auto", None, Work(), ()).strategy is Strategy.INCREMENTAL
 
 
 def test_what_has_no_rule_is_recomputed_with_its_reason_or_refused_by_strict():

@@ -1,0 +1,86 @@
+"""The prices of all the ways to bring a view up to date, before it is known what its change will be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from viewkeeper.algebra.estimates import joined_rows, read_bytes
+from viewkeeper.algebra.reading_costs import width
+from viewkeeper.algebra.relations import scans
+from viewkeeper.plan.draft import Draft
+from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.prices import Price, Sizes, methods_for, prices
+from viewkeeper.plan.sharing import groups_touched
+from viewkeeper.plan.situation import ViewInput
+from viewkeeper.plan.steps import Work
+
+
+def expected_prices(draft: Draft, view: ViewInput, work: Work, changed: Sequence[str]) -> list[Price]:
+    """Cheapest first; none where sizes are not known."""
+    sizes = expected_sizes(draft, view, work, changed)
+    if sizes is None:
+        return []
+    groups = view.layout.groups is not None
+    return prices(sizes, draft.situation.rates, methods_for(groups=groups, keyed=bool(view.key)))
+
+
+def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[str]) -> Sizes | None:
+    """What the prices depend on, as far as it can be told beforehand."""
+    relation = view.analysis.relation
+    if relation is None or None in (work.full, work.incremental, work.changed, view.rows):
+        return None
+    assert work.full is not None
+    assert work.incremental is not None
+    assert work.changed is not None
+    leaves = draft.leaves(view)
+    base_bytes = read_bytes(relation, leaves)
+    if base_bytes is None:
+        return None
+    rows = view.rows or 0
+    groups = view.layout.groups
+    work_rows = float(max(0, work.incremental - work.changed))
+    if groups is not None:
+        derived = draft.sharing.best(view, groups, changed, work.incremental)
+        if derived is not None:
+            work_rows = float(derived[0])
+    per_row = base_bytes / max(1, work.full)
+    inserted, deleted = _changed_rows(draft, view, changed)
+    if deleted:
+        # Deleted rows are found among those of their files.
+        work_rows += sum(leaves.size(scan) or 0 for scan in scans(relation) if scan.table in changed)
+    if groups is not None:
+        touched = groups_touched(work.changed, view.rows)
+        come, gone, updated = 0.0, 0.0, float(touched)
+        if not rows:
+            come, updated = updated, 0.0
+    else:
+        come, gone, updated = float(inserted), float(deleted), 0.0
+    return Sizes(
+        base_rows=float(work.full),
+        base_bytes=base_bytes,
+        work_rows=work_rows,
+        work_bytes=work_rows * per_row,
+        changed=float(work.changed),
+        stored_rows=float(rows),
+        stored_width=stored_width(view.layout),
+        inserted=come,
+        deleted=gone,
+        updated=updated,
+        grouped=groups is not None,
+        joined_rows=float(joined_rows(relation, leaves)),
+    )
+
+
+def _changed_rows(draft: Draft, view: ViewInput, changed: Sequence[str]) -> tuple[int, int]:
+    """Rows that the tables gained and lost, at most."""
+    inserted = deleted = 0
+    for table in changed:
+        change = draft.situation.changes.get(draft.span(view, table)) if table in view.vector else None
+        if change is not None:
+            inserted, deleted = inserted + change.inserted, deleted + change.deleted
+    return inserted, deleted
+
+
+def stored_width(layout: Layout) -> float:
+    """About how many bytes a stored row has."""
+    return sum(width(kind) for kind in layout.types)
