@@ -73,6 +73,8 @@ class Work:
     """What was propagated before, and is only to be installed."""
     rates: Rates = field(default_factory=lambda: BELIEVED)
     """What operations take, to choose how to install by."""
+    extract_first: bool = False
+    """Whether computing waits for all that is extracted."""
 
     @property
     def installs(self) -> list[Install]:
@@ -183,7 +185,7 @@ class EpochRunner:
             self._emit(PointPassed(f"storage of {name} made"))
         with self._phase(Phase.COMPUTE, work.seconds):
             if work.kept is None:
-                executor.compute(work.plan.steps)
+                executor.compute(work.plan.steps, extract_first=work.extract_first)
             else:
                 executor.load(installs, work.kept)
         with self._phase(Phase.INSTALL, work.seconds):

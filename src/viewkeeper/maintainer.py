@@ -383,6 +383,7 @@ class Maintainer:
             drop_storages=self._storages_of(redefinition.drop),
             seconds=dict(seconds or {}),
             rates=situation.rates,
+            extract_first=situation.options.stage_extracts,
         )
 
     def _finished(self, record: EpochRecord, situation: Situation) -> EpochRecord:

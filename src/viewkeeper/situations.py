@@ -38,7 +38,7 @@ def observe(
     keys = library.keys()
     views = tuple(
         replace(
-            _view_input(library, name, fresh, observed.storages, policy),
+            _view_input(engine, library, name, fresh, observed.storages, policy),
             read_options=engine.observer.read_options,
             key=keys[name],
             method=library.views[name].method,
@@ -70,7 +70,7 @@ def stored_views(engine: Engine, library: Library, names: Iterable[str]) -> tupl
     """These views as they are stored, without a look at their sources."""
     ordered, stored = _stored(library, names, {})
     observed = engine.observer.stand((), stored)
-    return tuple(_view_input(library, name, {}, observed.storages, None) for name in ordered)
+    return tuple(_view_input(engine, library, name, {}, observed.storages, None) for name in ordered)
 
 
 def _stored(library: Library, names: Iterable[str], fresh: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -101,6 +101,7 @@ def _has_data(library: Library, name: str, fresh: Mapping[str, str]) -> bool:
 
 
 def _view_input(
+    engine: Engine,
     library: Library,
     name: str,
     fresh: Mapping[str, str],
@@ -122,7 +123,10 @@ def _view_input(
             code="VK-STORAGE-MISSING",
             hint="Drop the view and create it again.",
         )
-    if fact.snapshot != state.snapshot:
+    assert state.snapshot is not None
+    if fact.snapshot != state.snapshot and not engine.observer.only_rewritten(
+        state.storage, state.snapshot, fact.snapshot
+    ):
         if policy != "full" and view.definition.policy != "full":
             raise foreign_write(name, state.storage)
         needs_full = "its storage was written by somebody else"
@@ -132,7 +136,7 @@ def _view_input(
         view.analysis,
         view.layout,
         state.storage,
-        state.snapshot,
+        fact.snapshot if needs_full is None else state.snapshot,  # the same rows, if somebody compacted them
         state.vector,
         needs_full,
         fact.rows,

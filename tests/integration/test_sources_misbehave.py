@@ -185,6 +185,24 @@ def test_overflow_aborts_the_epoch(sales: Warehouse) -> None:
     assert_tidy(sales)
 
 
+def test_a_compaction_of_the_storage_by_somebody_else_is_adopted(sales: Warehouse) -> None:
+    sales.sql("CREATE MATERIALIZED VIEW rows AS SELECT store, item, qty FROM sales")
+    sales.sql("CREATE MATERIALIZED VIEW by_store AS SELECT store, count(*) AS n FROM rows GROUP BY store")
+    for qty in (11, 12):
+        sales.spark.sql(f"INSERT INTO sales VALUES (1, 'nut', {qty}), (7, 'nut', {qty})")
+        sales.refresh(policy="incremental")
+    for state in sales._library().states.values():
+        sales.spark.sql(
+            f"CALL lake.system.rewrite_data_files(table => '{state.storage}', "
+            "options => map('rewrite-all', 'true'))"
+        ).collect()
+    assert {view.strategy for view in sales.refresh().views} == {"unchanged"}
+    sales.spark.sql("DELETE FROM sales WHERE qty = 11")
+    assert {view.strategy for view in sales.refresh(policy="incremental").views} == {"incremental"}
+    assert_exact(sales)
+    assert_tidy(sales)
+
+
 def test_foreign_writes_to_storage(sales: Warehouse) -> None:
     make_views(sales)
     states = sales._ledger.states()

@@ -38,6 +38,7 @@ from viewkeeper.plan.steps import (
     ComputeGroups,
     ComputeRows,
     ComputeVisible,
+    Computing,
     Extract,
     Install,
     Publish,
@@ -103,12 +104,24 @@ class Executor:
         self._profiles: dict[str, Profile] = {}
         self._lock = threading.Lock()
         self.outcomes: dict[str, Outcome] = {}
-        self.extract_seconds = 0.0
+        self._extracting: tuple[float, float] | None = None
         self.failed_view: str | None = None
 
-    def compute(self, steps: Sequence[Step]) -> None:
-        """Run every step that computes. Touches no view."""
+    @property
+    def extract_seconds(self) -> float:
+        """From when the first extraction began until the last had ended."""
+        return 0.0 if self._extracting is None else self._extracting[1] - self._extracting[0]
+
+    def compute(self, steps: Sequence[Step], *, extract_first: bool = False) -> None:
+        """Run every step that computes. Touches no view. ``extract_first``: and nothing before all that is
+        extracted is there, so that its time can be told apart."""
         computing = [step for step in steps if not isinstance(step, (Install, Publish))]
+        if extract_first:
+            self._compute([step for step in computing if isinstance(step, Extract)])
+            computing = [step for step in computing if not isinstance(step, Extract)]
+        self._compute(computing)
+
+    def _compute(self, computing: Sequence[Computing]) -> None:
         names = [step.name for step in computing]
         done: dict[str, Future[None]] = {}
         with self._crew() as threads:
@@ -195,7 +208,8 @@ class Executor:
             self._staging.name(session, step.name, delta)
         seconds = time.monotonic() - started
         with self._lock:
-            self.extract_seconds += seconds
+            first, last = self._extracting or (started, started)
+            self._extracting = min(first, started), max(last, started + seconds)
         self._emit(StepFinished(None, Phase.EXTRACT, seconds, rows))
 
     def _share(self, session: SparkSession, step: Share, rows: DataFrame) -> None:

@@ -87,6 +87,14 @@ class Observer:
         for table, version in observed.versions.items():
             observed.rows[table] = self.source(table).row_count(table, version)
 
+    def only_rewritten(self, storage: str, old: str, new: str | None) -> bool:
+        """Whether nothing lies between two snapshots of a storage table but a rewriting of its files, such as
+        a compaction: then its rows are the same."""
+        try:
+            return new is not None and self.source(storage).change(storage, old, new) is None
+        except SourceError:
+            return False
+
     def _version(self, table: str) -> str | None:
         return self.source(table).current()[table]
 

@@ -156,9 +156,8 @@ class Publish:
 
 
 Compute: TypeAlias = ComputeGroups | ComputeBag | ComputeRows
-Step: TypeAlias = (
-    Extract | Share | ComputeGroups | ComputeBag | ComputeRows | ComputeVisible | Install | Publish
-)
+Computing: TypeAlias = Extract | Share | Compute | ComputeVisible
+Step: TypeAlias = Computing | Install | Publish
 
 
 @dataclass(frozen=True, slots=True)
