@@ -35,10 +35,12 @@ from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.prices import BELIEVED, Rates, rates_of_json
 from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
+from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import no_data, rows_of, snapshots_of
-from viewkeeper.results import ConstraintCheck, Verification
+from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.sql.quoting import show_path
+from viewkeeper.upkeep import Keeping
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +409,14 @@ class Maintainer:
             if state is not None:
                 storages[state.storage] = None
         return list(storages)
+
+    def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
+        """Rewrite the files of views' storage where that pays, and forget what no epoch shows any more."""
+        with self.lease() as lease:
+            library = self.library()
+            filled = [name for name in names if library.states[name].snapshot is not None]
+            views = stored_views(self.engine, library, filled)
+            return Keeping(self.ledger, self.engine, library, lease, self._emit).run(views, retention)
 
     # Verify.
 

@@ -173,6 +173,23 @@ class ConstraintCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Upkept:
+    """What was done for one view: why its files were rewritten, if they were, and how many there were before
+    and after; how many snapshots and old storage tables were removed."""
+
+    view: str
+    reason: str | None
+    files_before: int
+    files_after: int
+    expired: int
+    dropped: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class ViewStatus:
     """How fresh a view is, as far as the ledger knows."""
 

@@ -45,12 +45,14 @@ from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.prices import BELIEVED, Rates, rates_as_json, rates_of_json
 from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.plan.steps import EpochPlan
+from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import pinned, snapshots_of
 from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
     History,
     Propagated,
+    Upkept,
     Verification,
     ViewRefresh,
     ViewStatus,
@@ -138,7 +140,7 @@ class Warehouse:
         library = self._library(epoch)
         query, views = pinned(text, library, self._where())
         self._engine.see(snapshots_of(library, views))
-        return self.spark.sql(query)
+        return self._engine.read(query, epoch)
 
     # The flow.
 
@@ -235,6 +237,12 @@ class Warehouse:
     def repair(self, view: str) -> Epoch:
         """Rebuild a view from the recorded versions."""
         return epoch_of(self._maintainer.repair(self._find(view)))
+
+    def maintain(self, *views: str, keep_epochs: int = 100, keep_days: float = 7.0) -> list[Upkept]:
+        """Keep the storage of views (none named: all of them) in shape: rewrite many small files and files
+        with many deleted rows, and remove what only epochs show that are neither among the last
+        ``keep_epochs`` nor younger than ``keep_days``."""
+        return self._maintainer.maintain(self._names(views), Retention(keep_epochs, keep_days))
 
     def apply(self, project: Project, *, prune: bool = False, dry_run: bool = False) -> list[str]:
         """Create what a project folder defines anew, replace what it defines otherwise; with ``prune`` drop

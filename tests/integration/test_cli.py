@@ -68,6 +68,12 @@ def test_a_project_from_its_first_refresh_to_repair(shop: Path, ask: Ask) -> Non
     verified = ask("verify")
     assert verified["ok"] and {view["missing"] + view["extra"] for view in verified["views"]} == {0}
     assert ask("explain", "orders_by_day")["incremental"]
+    (view,) = [each for each in epoch["views"] if each["view"].endswith("orders_by_day")]
+    assert view["prices"][view["method"]] > 0
+    shown = CliRunner().invoke(app, ["history", "orders_by_day", "--project", str(shop)])
+    assert shown.exit_code == 0 and view["method"] in shown.stdout
+    kept_up = ask("maintain", "--keep-epochs", "1", "--keep-days", "0")["views"]
+    assert {each["reason"] for each in kept_up} == {None} and max(each["expired"] for each in kept_up) > 0
     assert ask("repair", "orders_by_day")["epoch"]["id"] > epoch["id"]
     assert set(strategies(ask("refresh", "--full")["epoch"]).values()) == {"full"}
 

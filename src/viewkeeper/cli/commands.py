@@ -20,6 +20,7 @@ from viewkeeper.cli.tables import (
     refresh_table,
     status_table,
     summary_line,
+    upkeep_table,
     verification_table,
     view_history_table,
 )
@@ -191,6 +192,17 @@ def history(
     document = {"epochs": [epoch.to_dict() for epoch in epochs]}
     table = view_history_table(epochs, found_view) if found_view else history_table(epochs)
     output.answer(document, table if epochs else "No epochs yet.")
+    return 0
+
+
+def maintain(
+    output: Output, folder: Path | None, views: Sequence[str], keep_epochs: int, keep_days: float
+) -> int:
+    """Keep the storage of views in shape."""
+    with _opened(folder) as (_, warehouse):
+        found = warehouse.maintain(*views, keep_epochs=keep_epochs, keep_days=keep_days)
+    none = "No view has rows yet."
+    output.answer({"views": [each.to_dict() for each in found]}, upkeep_table(found) if found else none)
     return 0
 
 

@@ -259,6 +259,21 @@ def history(
 
 
 @app.command()
+def maintain(
+    views: Views = None,
+    project: ProjectFolder = None,
+    *,
+    keep_epochs: Annotated[int, typer.Option(min=1, help="Epochs that can still be read.")] = 100,
+    keep_days: Annotated[float, typer.Option(min=0, help="Days of which all epochs can be read.")] = 7.0,
+    json: Json = False,
+) -> None:
+    """Rewrite small files and files with many deleted rows, and remove what old epochs left."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.maintain(Output(json=json), project, views or [], keep_epochs, keep_days))
+
+
+@app.command()
 def calibrate(project: ProjectFolder = None, *, json: Json = False) -> None:
     """Measure what operations take on this cluster, for choosing by; about two minutes."""
     from viewkeeper.cli import commands

@@ -15,6 +15,7 @@ from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
     PropagatedView,
+    Upkept,
     Verification,
     ViewRefresh,
     ViewStatus,
@@ -49,11 +50,19 @@ def refresh_table(views: Sequence[ViewRefresh]) -> Table:
     return table
 
 
+def upkeep_table(views: Sequence[Upkept]) -> Table:
+    """What was done to the files of each view."""
+    table = _table("view", "files>", "now>", "expired>", "dropped>", "why")
+    short = _short_names([view.view for view in views])
+    for view in views:
+        counts = (view.files_before, view.files_after, view.expired, view.dropped)
+        table.add_row(short[view.view], *(_count(n, shown=True) for n in counts), escape(view.reason or ""))
+    return table
+
+
 def rates_table(rates: Rates) -> Table:
     """What operations take."""
-    table = _table(
-        "operation", "fixed>", "million rows read>", "GB read>", "million rows changed>", "GB changed>"
-    )
+    table = _table("operation", "fixed>", "M rows read>", "GB read>", "M rows changed>", "GB changed>")
     for operation, rate in rates.items():
         million, gigabyte = 1e6, 1e9
         shares = (
@@ -155,19 +164,15 @@ def history_table(epochs: Sequence[Epoch]) -> Table:
 
 def view_history_table(epochs: Sequence[Epoch], view: str) -> Table:
     """What the epochs did to one view: how, what that was expected to take, and what it took."""
-    table = _table(
-        "epoch>", "published", "strategy", "Δ rows>", "method", "expected>", "compute>", "install>", "reason"
-    )
+    table = _table("epoch>", "Δ rows>", "method", "expected>", "compute>", "install>", "reason")
     for epoch in epochs:
         for each in epoch.views:
             if each.view == view:
                 expected = each.expected_seconds
                 table.add_row(
                     str(epoch.id),
-                    _moment(epoch.published_at),
-                    _strategy(each.strategy),
                     _count(each.delta_rows, shown=True),
-                    each.method or "",
+                    each.method or each.strategy,
                     _seconds(expected or 0.0, shown=expected is not None),
                     _seconds(each.compute_seconds, shown=True),
                     _seconds(each.install_seconds, shown=True),
@@ -207,7 +212,7 @@ def summary_line(epoch: Epoch) -> str:
 def _table(*columns: str, names: Iterable[str] = ()) -> Table:
     """A plain table; a name that ends in ``>`` heads a column of numbers. ``names``: of the views in it."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    unbroken = {"strategy", "verdict", "state", "last"}
+    unbroken = {"strategy", "method", "operation", "verdict", "state", "last"}
     if max(map(len, names), default=_LONG_NAME) < _LONG_NAME:
         unbroken.add("view")
     for name in columns:

@@ -14,7 +14,7 @@ from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.tuning import METADATA
 from viewkeeper.sources.iceberg_catalog import Standing, description, told_by_description
 from viewkeeper.sql.printer import print_relation
-from viewkeeper.sql.quoting import quote_path
+from viewkeeper.sql.quoting import parse_path, quote_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,10 @@ class Catalog:
             snapshot=told.version,
             rows=told.rows,
         )
+
+    def facts_of(self, table: str) -> TableFacts | None:
+        """Of a table by its full name."""
+        return self.facts(parse_path(table))
 
     def names_in(self, namespace: tuple[str, ...]) -> Sequence[str]:
         """The tables and views of a namespace, for suggestions."""

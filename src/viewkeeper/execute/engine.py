@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
-from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
+from viewkeeper.errors import DefinitionError, LedgerError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event
 from viewkeeper.execute.catalog import Catalog
 from viewkeeper.execute.embedded import CATALOG, embedded_session
@@ -97,6 +97,25 @@ class Engine:
                     code="VK-UNSTORABLE",
                     hint="Cast the column to a type that Iceberg has, or mend PARTITIONED BY / CLUSTER BY.",
                 ) from error
+
+    def read(self, query: str, epoch: int | None) -> DataFrame:
+        """A query in the user's session, at the views of an epoch, which may be too old to be read."""
+        try:
+            return self.spark.sql(query)
+        except Exception as error:  # Iceberg's own errors come as Java's
+            said = str(error)
+            gone = "Cannot find snapshot" in said or ("NOT_FOUND" in said and storage.NAMESPACE in said)
+            if epoch is None or not gone:
+                raise
+            raise LedgerError(
+                f"epoch {epoch} can no longer be read: what its views held was removed",
+                code="VK-EPOCH-EXPIRED",
+                hint="`viewkeeper maintain --keep-epochs --keep-days` says how long epochs can be read.",
+            ) from error
+
+    def rewriting_session(self) -> SparkSession:
+        """A session for rewriting whole tables: with Spark's usual settings, not ours for small work."""
+        return self.sessions.pinned(self.pins)
 
     def heads(self, storages: Sequence[str], epoch: int) -> dict[str, Head]:
         """Where an epoch's branches stand."""

@@ -127,6 +127,16 @@ class Ledger:
             latest = queries.latest_epoch_id(connection)
             return {} if latest is None else queries.states(connection, latest)
 
+    def every_state(self) -> tuple[ViewState, ...]:
+        """All states that the views there are ever had, oldest first."""
+        with self._database.reading() as connection:
+            return queries.every_state(connection)
+
+    def publications(self) -> dict[int, datetime]:
+        """When each epoch was published."""
+        with self._database.reading() as connection:
+            return queries.publications(connection)
+
     # The lease.
 
     def acquire(self, holder: str, ttl_seconds: float = 60.0) -> Lease:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, func, or_, select
@@ -79,6 +80,23 @@ def states(connection: Connection, epoch_id: int) -> dict[str, ViewState]:
         row.view: ViewState(row.view, row.definition_id, row.storage, row.snapshot, row.vector, row.epoch_id)
         for row in connection.execute(query)
     }
+
+
+def every_state(connection: Connection) -> tuple[ViewState, ...]:
+    """All states that the views there are ever had, oldest first."""
+    table = schema.states
+    known = select(schema.definitions.c.name).where(schema.definitions.c.ended_in.is_(None))
+    query = select(table).where(table.c.view.in_(known)).order_by(table.c.epoch_id)
+    return tuple(
+        ViewState(row.view, row.definition_id, row.storage, row.snapshot, row.vector, row.epoch_id)
+        for row in connection.execute(query)
+    )
+
+
+def publications(connection: Connection) -> dict[int, datetime]:
+    """When each epoch was published."""
+    rows = connection.execute(select(schema.epochs.c.id, schema.epochs.c.published_at))
+    return {row.id: row.published_at for row in rows}
 
 
 def epochs(

@@ -1,0 +1,133 @@
+"""Upkeep: rewrites the files of storage tables where that pays, and forgets what no epoch shows any more.
+
+Rewriting changes no row. The new snapshots are published in an epoch of their own; should we die before that,
+the next refresh finds them and adopts them, as it adopts a compaction by somebody else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from viewkeeper.events import Event, PointPassed
+from viewkeeper.execute.engine import Engine
+from viewkeeper.install import upkeep
+from viewkeeper.kept_deltas import drop_tables
+from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.ledger import utc_now
+from viewkeeper.ledger.records import Lease, NewEpoch, ViewRefreshRecord, ViewState
+from viewkeeper.library import Library
+from viewkeeper.plan.situation import ViewInput
+from viewkeeper.plan.upkeep import Files, Retention, Stored, expired, needed
+from viewkeeper.results import Upkept
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """The upkeep of some views, under the lease."""
+
+    ledger: Ledger
+    engine: Engine
+    library: Library
+    lease: Lease
+    emit: Callable[[Event], None]
+
+    def run(self, views: Sequence[ViewInput], retention: Retention) -> list[Upkept]:
+        """``views`` as they stand; nobody else has written to their storage."""
+        before = {view.name: self._files(view.storage) for view in views}
+        reasons = {view.name: before[view.name].compaction for view in views}
+        started = time.monotonic()
+        for view in views:
+            self._rewrite(view, before[view.name])
+        moved = {view.name: self._moved(view) for view in views}
+        self._publish({name: to for name, to in moved.items() if to is not None}, reasons, started)
+        removed = self._forget({view.name for view in views}, retention)
+        return [
+            Upkept(
+                view.name,
+                reasons[view.name],
+                before[view.name].files,
+                self._files(view.storage).files if moved[view.name] else before[view.name].files,
+                *removed[view.name],
+            )
+            for view in views
+        ]
+
+    def _files(self, storage: str) -> Files:
+        return upkeep.files_of(self.engine.catalog.session, storage)
+
+    def _rewrite(self, view: ViewInput, files: Files) -> None:
+        session = self.engine.rewriting_session()
+        if files.compaction is not None:
+            upkeep.compact(session, view.storage, ordered=bool(view.definition.cluster_by))
+            self.emit(PointPassed(f"storage of {view.name} compacted"))
+        if files.rewrite_manifests:
+            upkeep.rewrite_manifests(session, view.storage)
+            self.emit(PointPassed(f"manifests of {view.name} rewritten"))
+
+    def _moved(self, view: ViewInput) -> str | None:
+        """The snapshot at which the storage is now, if that is not where the ledger has it."""
+        facts = self.engine.catalog.facts_of(view.storage)
+        recorded = self.library.states[view.name].snapshot
+        return None if facts is None or facts.snapshot == recorded else facts.snapshot
+
+    def _publish(self, moved: Mapping[str, str], reasons: Mapping[str, str | None], started: float) -> None:
+        """The same rows at other snapshots; views that read them have seen these already."""
+        if not moved:
+            return
+        epoch = self.ledger.begin(self.lease)
+        latest = self.ledger.latest()
+        self.ledger.publish(
+            self.lease,
+            NewEpoch(
+                id=epoch,
+                source_versions={} if latest is None else latest.source_versions,
+                states=tuple(self._states(epoch, moved)),
+                refreshes=tuple(
+                    ViewRefreshRecord(name, "unchanged", "compact", reasons[name]) for name in moved
+                ),
+                seconds={"maintain": time.monotonic() - started},
+            ),
+        )
+        self.emit(PointPassed("upkeep published"))
+
+    def _states(self, epoch: int, moved: Mapping[str, str]) -> Iterable[ViewState]:
+        before = {name: state.snapshot for name, state in self.library.states.items()}
+        for name, state in self.library.states.items():
+            vector = {
+                table: moved[table] if table in moved and version == before[table] else version
+                for table, version in state.vector.items()
+            }
+            if name in moved or vector != state.vector:
+                yield replace(state, snapshot=moved.get(name, state.snapshot), vector=vector, epoch=epoch)
+
+    def _forget(self, names: set[str], retention: Retention) -> dict[str, tuple[int, int]]:
+        """Of each view how many snapshots and storage tables went."""
+        first = retention.first(self.ledger.publications(), utc_now())
+        states = [state for state in self.ledger.every_state() if state.view in names]
+        if first is None:
+            return dict.fromkeys(names, (0, 0))
+        kept = needed([Stored(s.view, s.epoch, s.storage, s.snapshot) for s in states], first)
+        shown = {state.snapshot for state in kept if state.snapshot is not None}
+        seen = {v for state in self.ledger.states().values() for v in state.vector.values() if v is not None}
+        storages = {state.storage for state in kept}
+        found = {}
+        for name in names:
+            own = {state.storage for state in states if state.view == name}
+            gone = [each for each in sorted(own - storages) if self.engine.catalog.facts_of(each) is not None]
+            self.engine.run_chores(drop_tables(0, gone), lambda chore: None)
+            expiring = sum(self._expire(each, shown, seen) for each in sorted(own & storages))
+            found[name] = (expiring, len(gone))
+        return found
+
+    def _expire(self, storage: str, shown: set[str], seen: set[str]) -> int:
+        """``shown`` by some epoch, or ``seen`` last by a view that reads this one: from there on it will ask
+        for what came since."""
+        session = self.engine.catalog.session
+        there = upkeep.snapshots_of(session, storage)
+        gone = expired(there.all, shown.union(there.current), seen)
+        if gone:
+            upkeep.expire(session, storage, gone)
+            self.emit(PointPassed(f"snapshots of {storage} expired"))
+        return len(gone)

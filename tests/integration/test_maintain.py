@@ -1,0 +1,99 @@
+"""Upkeep of storage tables: fewer files, the same rows, and nothing forgotten that an epoch still shows."""
+
+from __future__ import annotations
+
+import pytest
+from world import assert_exact, assert_tidy
+
+from viewkeeper.errors import ViewkeeperError
+from viewkeeper.events import Event, PointPassed
+from viewkeeper.warehouse import Warehouse
+
+pytestmark = pytest.mark.spark
+
+MANY = 9
+
+
+@pytest.fixture
+def busy(sales: Warehouse) -> Warehouse:
+    """Two views, one over the other, after many small refreshes."""
+    sales.sql("CREATE MATERIALIZED VIEW rows AS SELECT store, item, qty FROM sales")
+    sales.sql("CREATE MATERIALIZED VIEW by_store AS SELECT store, sum(qty) AS q FROM rows GROUP BY store")
+    for at in range(MANY):
+        sales.spark.sql(f"INSERT INTO sales VALUES ({at}, 'nut', {at})")
+        sales.refresh(policy="incremental")
+    return sales
+
+
+def total(warehouse: Warehouse, epoch: int) -> int:
+    found: int = warehouse.at(epoch).sql("SELECT count(*) FROM rows").collect()[0][0]
+    return found
+
+
+def test_small_files_are_rewritten_and_old_epochs_stay(busy: Warehouse) -> None:
+    epochs = [epoch.id for epoch in busy.history()]
+    before = {epoch: total(busy, epoch) for epoch in epochs[:3]}
+    found = {each.view.rsplit(".", 1)[-1]: each for each in busy.maintain()}
+    rows = found["rows"]
+    assert rows.files_before > MANY > rows.files_after
+    assert "small files" in (rows.reason or "")
+    assert (rows.expired, rows.dropped) == (0, 0)
+    assert {epoch: total(busy, epoch) for epoch in before} == before
+    assert_exact(busy)
+
+    # Nothing is left to do, for those who read the view neither; and it goes on from there.
+    assert {each.reason for each in busy.maintain("rows")} == {None}
+    assert {view.strategy for view in busy.refresh().views} == {"unchanged"}
+    busy.spark.sql("DELETE FROM sales WHERE item = 'nut' AND qty = 3")
+    assert {view.strategy for view in busy.refresh(policy="incremental").views} == {"incremental"}
+    assert_exact(busy)
+    assert_tidy(busy)
+
+
+def test_what_old_epochs_left_is_removed(busy: Warehouse) -> None:
+    newest, before, *_, oldest = [epoch.id for epoch in busy.history()]
+    rows = {newest: total(busy, newest), before: total(busy, before)}
+    busy.sql(
+        "CREATE OR REPLACE MATERIALIZED VIEW by_store AS SELECT store, max(qty) AS q FROM rows GROUP BY store"
+    )
+    found = {each.view.rsplit(".", 1)[-1]: each for each in busy.maintain(keep_epochs=4, keep_days=0)}
+    assert found["rows"].expired > MANY - 4
+    assert found["by_store"].dropped == 0, "its old storage is what the second last epoch shows"
+    assert {epoch: total(busy, epoch) for epoch in rows} == rows
+    with pytest.raises(ViewkeeperError) as refused:
+        total(busy, oldest)
+    assert refused.value.code == "VK-EPOCH-EXPIRED"
+    assert busy.maintain("by_store", keep_epochs=1, keep_days=0)[0].dropped == 1
+    busy.spark.sql("INSERT INTO sales VALUES (1, 'nut', 100)")
+    busy.refresh(policy="incremental")
+    assert_exact(busy)
+    assert_tidy(busy)
+
+
+def test_what_a_lagging_view_needs_is_kept(busy: Warehouse) -> None:
+    for qty in (50, 51):
+        busy.spark.sql(f"INSERT INTO sales VALUES (1, 'nut', {qty})")
+        busy.refresh("rows", policy="incremental")
+    busy.maintain("rows", keep_epochs=1, keep_days=0)
+    assert {view.strategy for view in busy.refresh(policy="incremental strict").views} <= {
+        "incremental",
+        "unchanged",
+    }
+    assert_exact(busy)
+
+
+def test_a_compaction_that_was_not_published_is_adopted(
+    busy: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(event: Event) -> None:
+        if isinstance(event, PointPassed) and "compacted" in event.what:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(busy, "_emit", die)
+    with pytest.raises(KeyboardInterrupt):
+        busy.maintain("rows")
+    monkeypatch.undo()
+    busy.spark.sql("DELETE FROM sales WHERE item = 'nut' AND qty = 3")
+    busy.refresh(policy="incremental")
+    assert_exact(busy)
+    assert_tidy(busy)
