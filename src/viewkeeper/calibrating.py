@@ -126,19 +126,16 @@ class _Bench:
         self._wh.refresh()
 
     def _append(self, first: int, rows: int) -> None:
+        """Rows of random groups; beyond the first ones, half of the groups are new."""
         values = ", ".join(
-            f"CAST((xxhash64(id, {at}) & 1048575) / 100 AS DECIMAL(12,2))"
+            f"CAST(pmod(xxhash64(id, {at}), 1000000) / 100 AS DECIMAL(12,2))"
             for at in range(self._shape.columns)
         )
-        groups = self._shape.rows // _ROWS_OF_A_GROUP
-        # Beyond the first rows, half of the groups are new.
-        group = f"xxhash64(id) & 9007199254740991) % {groups}"
+        group = f"pmod(xxhash64(id), {self._shape.rows // _ROWS_OF_A_GROUP})"
         if first:
-            group = (
-                f"xxhash64(id) & 9007199254740991) % {groups} + CASE WHEN id % 2 = 0 THEN {first} ELSE 0 END"
-            )
+            group += f" + CASE WHEN id % 2 = 0 THEN {first} ELSE 0 END"
         self._wh.spark.sql(
-            f"INSERT INTO {self._table} SELECT id, ({group}, {values} FROM range({first}, {first + rows})"
+            f"INSERT INTO {self._table} SELECT id, {group}, {values} FROM range({first}, {first + rows})"
         )
 
     def _change(self, share: float) -> None:

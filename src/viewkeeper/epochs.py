@@ -30,6 +30,7 @@ from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.executor import Executor, KeptDelta, Outcome
 from viewkeeper.execute.installing import InstallContext
 from viewkeeper.install import storage
+from viewkeeper.install.bags import BY_VALUE
 from viewkeeper.install.publish import EPOCH_PROPERTY, Head
 from viewkeeper.kept_deltas import drop_kept, drop_tables, install_only, record
 from viewkeeper.learning import told, whole
@@ -281,9 +282,10 @@ class EpochRunner:
             source_versions={table: version or "" for table, version in work.plan.versions},
             states=tuple(states),
             refreshes=tuple(
-                _refresh(plan, outcomes.get(plan.view), heads.get(work.inputs[plan.view].storage))
+                _refresh(plan, outcomes.get(plan.view), heads.get(view.storage), view)
                 for plan in work.plan.views
                 if plan.view not in work.without_data
+                for view in (work.inputs[plan.view],)
             ),
             define=tuple(work.views[name].record(epoch) for name in work.define),
             drop=tuple(work.drop),
@@ -346,12 +348,19 @@ class EpochRunner:
         self._emit(StepFinished(None, phase, seconds[phase.value], None))
 
 
-def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> ViewRefreshRecord:
+def _refresh(
+    plan: ViewPlan, outcome: Outcome | None, head: Head | None, view: ViewInput
+) -> ViewRefreshRecord:
     estimates: dict[str, Any] = {"work_incremental": plan.work.incremental, "work_full": plan.work.full}
     if plan.prices:
         estimates["prices"] = {price.method.value: round(price.total, 3) for price in plan.prices}
     if outcome is not None and outcome.method is not None:
         estimates["method"] = outcome.method.value
+    is_bag = plan.installer is Installer.APPLY_BAG
+    if is_bag and outcome is not None and outcome.counts.deleted and not view.has_copies:
+        estimates["copies"] = (
+            outcome.variant == BY_VALUE
+        )  # not if it was known: now and then it is tried anew
     if outcome is None:
         return ViewRefreshRecord(plan.view, plan.strategy.value, None, plan.reason, estimates=estimates)
     counts = outcome.counts
@@ -362,8 +371,7 @@ def _refresh(plan: ViewPlan, outcome: Outcome | None, head: Head | None) -> View
             plan.view, plan.strategy.value, installed, plan.reason, rows, rows, None, None,
             outcome.compute_seconds, outcome.install_seconds, estimates, derived_from=plan.derived_from,
         )  # fmt: skip
-    is_join = plan.installer is Installer.APPLY_BAG
-    counted = {**outcome.parts, **(whole(plan, counts.total) if is_join else {})}
+    counted = {**outcome.parts, **(whole(plan, counts.total) if is_bag else {})}
     estimates["parts"] = told(plan, counted)
     return ViewRefreshRecord(
         plan.view, plan.strategy.value, installed, plan.reason, counts.total, counts.inserted,

@@ -81,6 +81,15 @@ def learned(ledger: Ledger, views: Iterable[str]) -> dict[str, dict[str, Counted
     return lessons(ledger.estimates(views, _EPOCHS))
 
 
+def with_copies(ledger: Ledger, views: Iterable[str]) -> set[str]:
+    """The views in which equal rows were in the way when rows were last deleted by hash."""
+    found: dict[str, bool] = {}
+    for _, view, estimated in ledger.estimates(views, _EPOCHS):  # newest first
+        if "copies" in estimated:
+            found.setdefault(view, estimated["copies"])
+    return {view for view, copies in found.items() if copies}
+
+
 def lessons(told_of: Iterable[tuple[int, str, Mapping[str, Any]]]) -> dict[str, dict[str, Counted]]:
     """Of each view and part what was counted last; but for what was counted before a surprise: when a delta
     held far more or less than expected, the data has changed its nature, and the parts are counted again."""

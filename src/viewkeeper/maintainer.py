@@ -26,7 +26,7 @@ from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.verifying import Comparison
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.kept_deltas import kept_deltas, plan_of
-from viewkeeper.learning import learned
+from viewkeeper.learning import learned, with_copies
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
@@ -216,6 +216,7 @@ class Maintainer:
             storages=storages,
             learned=learned(self.ledger, concerned),
             rates=self._rates(),
+            with_copies=with_copies(self.ledger, concerned),
             prefix=f"vk_{uuid.uuid4().hex[:8]}",
         )
         known = kept_values(self.ledger)
@@ -243,6 +244,7 @@ class Maintainer:
             options=self.options,
             learned=learned(self.ledger, closure),
             rates=self._rates(),
+            with_copies=with_copies(self.ledger, closure),
         )
         situation = with_distinct(situation, kept_values(self.ledger))
         return plan_epoch(situation), situation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from viewkeeper.algebra.relations import scans
@@ -28,6 +28,7 @@ def observe(
     storages: Mapping[str, str] | None = None,
     learned: Mapping[str, Mapping[str, Counted]] | None = None,
     rates: Rates = BELIEVED,
+    with_copies: Collection[str] = (),
     prefix: str = "vk",
 ) -> Situation:
     """The situation for refreshing these views. ``storages`` gives views that are (re)defined in this very
@@ -42,6 +43,7 @@ def observe(
             read_options=engine.observer.read_options,
             key=keys[name],
             method=library.views[name].method,
+            has_copies=name in with_copies,
         )
         for name in ordered
     )

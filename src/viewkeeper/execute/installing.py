@@ -76,7 +76,9 @@ class Installing:
         return Installed(Method.KEYINSTALL, "apply bag by key", (delete, insert))
 
     def _try_hash(self) -> Installed | None:
-        """``None`` if rows that were to stay have the hash of one that went."""
+        """``None`` if rows that were to stay have the hash of one that went, or did the last time."""
+        if self.step.has_copies:
+            return None
         statements = bags.statements_by_hash(self.step, self.counts)
         self._commit(statements)
         if self._removed() == self.counts.deleted:
@@ -89,7 +91,7 @@ class Installing:
             case ComputeGroups():
                 return groups.variant(self.counts, self._method).value
             case ComputeBag():
-                return "apply bag by value" if self.counts.deleted else "insert rows"
+                return bags.BY_VALUE if self.counts.deleted else "insert rows"
             case ComputeRows():
                 return self.step.installer.value
 

@@ -18,6 +18,8 @@ from viewkeeper.plan.steps import ComputeBag, Install
 from viewkeeper.sql.printer import at_version
 from viewkeeper.sql.quoting import quote
 
+BY_VALUE = "apply bag by value"
+"""What is said of a bag whose rows had to be looked up."""
 _ROW = "_row_id"
 VICTIM = "_vk_row"
 

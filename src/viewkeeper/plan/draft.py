@@ -136,6 +136,7 @@ class Draft:
                 source,
                 self._method(view),
                 expected,
+                view.has_copies,
             )
         )
         return installer

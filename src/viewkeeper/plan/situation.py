@@ -37,6 +37,8 @@ class ViewInput:
     """A key of the view's rows that follows from those of its tables; none is known if it is empty."""
     method: Method | None = None
     """How its definition says that it is to be installed, if it does."""
+    has_copies: bool = False
+    """Whether equal rows were in the way the last time that some were deleted."""
 
     @property
     def stored(self) -> TableAt:

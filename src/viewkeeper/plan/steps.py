@@ -146,6 +146,8 @@ class Install:
     """The method that is asked for; ``None``: the cheapest for what was counted."""
     expected: Method | None = None
     """The one that seems cheapest before that."""
+    has_copies: bool = False
+    """Whether equal rows were in the way the last time that some were deleted."""
 
 
 @dataclass(frozen=True, slots=True)
