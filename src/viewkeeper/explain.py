@@ -122,7 +122,7 @@ def _plan_lines(plan: EpochPlan) -> Iterator[str]:
 def _view_lines(view: ViewPlan) -> list[str]:
     if view.strategy is Strategy.UNCHANGED:
         return [f"unchanged: {view.reason}"]
-    line = view.strategy.value + (f", {view.installer.value}" if view.installer else "")
+    line = view.strategy.value + (f", {view.method.value}" if view.method else "")
     lines = [line + (f": {view.reason}" if view.reason else "")]
     if view.changed and view.changed != (view.view,):
         lines.append(f"because of {', '.join(view.changed)}")
@@ -182,7 +182,7 @@ def _title(step: Step) -> str:
             return f"compute what the readers of {step.view} see change, as {step.name}"
         case Install():
             method = step.method or step.expected
-            by = f"{step.installer.value}, {method.value}" if method else step.installer.value
+            by = method.value if method else step.installer.value
             return f"install into {step.storage} on the epoch's branch ({by})"
         case Publish():
             return "publish all in one ledger transaction, then fast-forward"

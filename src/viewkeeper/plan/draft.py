@@ -134,14 +134,14 @@ class Draft:
                 installer,
                 view.layout,
                 source,
-                self._method(view),
+                self.method(view),
                 expected,
                 view.has_copies,
             )
         )
         return installer
 
-    def _method(self, view: ViewInput) -> Method | None:
+    def method(self, view: ViewInput) -> Method | None:
         """What the definition asks for, or the options, where it suits the view."""
         asked = view.method or self.situation.options.install
         if asked is Method.KEYINSTALL and not view.key:

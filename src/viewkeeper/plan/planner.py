@@ -87,6 +87,7 @@ class _Planner:
                 vector,
                 upper,
                 prices=prices,
+                method=Method.FULLRECOMP,
             )
         expected = next((price.method for price in prices if price.method is not Method.FULLRECOMP), None)
         maintained = Maintaining(self._draft, view, work, expected).plan()
@@ -104,6 +105,7 @@ class _Planner:
             maintained.derived_from,
             maintained.propagations,
             prices,
+            self._draft.method(view) or expected,
         )
 
     def _unchanged(

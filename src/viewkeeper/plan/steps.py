@@ -192,6 +192,8 @@ class ViewPlan:
     """The delta expressions of its joins."""
     prices: tuple[Price, ...] = ()
     """What every method was expected to cost, cheapest first."""
+    method: Method | None = None
+    """The one that is asked for, or seems cheapest."""
 
 
 @dataclass(frozen=True, slots=True)
