@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from viewkeeper.algebra.provenance import equated, staged_origin
 from viewkeeper.algebra.relations import Join, Relation, SemiJoin, TableAt, children, leaves
 
-_LARGE_ROWS = 2_000_000
-"""Finding the range costs two small jobs, and as much as reading a million rows or two on two cores."""
+_LARGE_ROWS = 10_000_000
+"""Finding the range costs two small jobs, and as much as reading some million rows on two cores."""
+_SOONER = 5
+"""Stored groups are searched by the keys of a summary-delta, which is staged in any case: there it pays for
+tables that are so many times smaller."""
 _LARGER = 10
 """A table must have so many times the rows of what it is searched for."""
 
@@ -31,23 +34,23 @@ def _lookups(relation: Relation) -> Iterator[tuple[str, str]]:
     match relation:
         case SemiJoin(child, keys, on, anti=False):
             for _, right in on:
-                yield from _lookup(keys, right, child)
+                yield from _lookup(keys, right, child, _LARGE_ROWS // _SOONER)
         case Join():
             for (keys_at, column), (searched_at, _) in equated(relation):
-                yield from _lookup(relation.inputs[keys_at], column, relation.inputs[searched_at])
+                yield from _lookup(
+                    relation.inputs[keys_at], column, relation.inputs[searched_at], _LARGE_ROWS
+                )
     for child in children(relation):
         yield from _lookups(child)
 
 
-def _lookup(keys: Relation, column: str, searched: Relation) -> Iterator[tuple[str, str]]:
+def _lookup(keys: Relation, column: str, searched: Relation, large: int) -> Iterator[tuple[str, str]]:
     found = staged_origin(keys, column)
     if found is None:
         return
     staged, stored = found
     if staged.rows is not None and any(
-        isinstance(leaf, TableAt)
-        and leaf.rows is not None
-        and leaf.rows >= max(_LARGE_ROWS, _LARGER * staged.rows)
+        isinstance(leaf, TableAt) and leaf.rows is not None and leaf.rows >= max(large, _LARGER * staged.rows)
         for leaf in leaves(searched)
     ):
         yield staged.name, stored
