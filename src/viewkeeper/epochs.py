@@ -282,10 +282,9 @@ class EpochRunner:
             source_versions={table: version or "" for table, version in work.plan.versions},
             states=tuple(states),
             refreshes=tuple(
-                _refresh(plan, outcomes.get(plan.view), heads.get(view.storage), view)
+                _refresh(plan, outcomes.get(plan.view), heads, work.inputs[plan.view])
                 for plan in work.plan.views
                 if plan.view not in work.without_data
-                for view in (work.inputs[plan.view],)
             ),
             define=tuple(work.views[name].record(epoch) for name in work.define),
             drop=tuple(work.drop),
@@ -349,7 +348,7 @@ class EpochRunner:
 
 
 def _refresh(
-    plan: ViewPlan, outcome: Outcome | None, head: Head | None, view: ViewInput
+    plan: ViewPlan, outcome: Outcome | None, heads: Mapping[str, Head], view: ViewInput
 ) -> ViewRefreshRecord:
     estimates: dict[str, Any] = {"work_incremental": plan.work.incremental, "work_full": plan.work.full}
     if plan.prices:
@@ -366,6 +365,7 @@ def _refresh(
     counts = outcome.counts
     installed = outcome.variant
     if plan.strategy is Strategy.FULL:
+        head = heads.get(view.storage)
         rows = head.added if head is not None else 0
         return ViewRefreshRecord(
             plan.view, plan.strategy.value, installed, plan.reason, rows, rows, None, None,

@@ -7,10 +7,11 @@ that it was counted, corrects it from then on: factor = actual / estimated, per 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from viewkeeper.ledger import Ledger
+from viewkeeper.plan.prices import BELIEVED, Rates, rates_of_json
 from viewkeeper.plan.situation import Counted
 from viewkeeper.plan.steps import ViewPlan
 
@@ -76,18 +77,38 @@ def estimates(ledger: Ledger, view: str | None = None, limit: int | None = None)
     ]
 
 
-def learned(ledger: Ledger, views: Iterable[str]) -> dict[str, dict[str, Counted]]:
-    """What the ledger teaches of the views' joins."""
-    return lessons(ledger.estimates(views, _EPOCHS))
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """What the ledger teaches for the next plan: of the views' joins, of bags that hold copies, and of what
+    operations take."""
+
+    joins: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
+    with_copies: frozenset[str] = frozenset()
+    rates: Rates = field(default_factory=lambda: BELIEVED)
 
 
-def with_copies(ledger: Ledger, views: Iterable[str]) -> set[str]:
+NO_EXPERIENCE = Experience()
+
+
+def experience(ledger: Ledger, views: Iterable[str]) -> Experience:
+    """All that is known from earlier epochs of these views."""
+    told_of = ledger.estimates(views, _EPOCHS)
+    return Experience(lessons(told_of), _with_copies(told_of), known_rates(ledger))
+
+
+def known_rates(ledger: Ledger) -> Rates:
+    """What operations take here: as calibrated, or as it is believed before."""
+    found = ledger.rates()
+    return BELIEVED if found is None else rates_of_json(found)
+
+
+def _with_copies(told_of: Iterable[tuple[int, str, Mapping[str, Any]]]) -> frozenset[str]:
     """The views in which equal rows were in the way when rows were last deleted by hash."""
     found: dict[str, bool] = {}
-    for _, view, estimated in ledger.estimates(views, _EPOCHS):  # newest first
+    for _, view, estimated in told_of:  # newest first
         if "copies" in estimated:
             found.setdefault(view, estimated["copies"])
-    return {view for view, copies in found.items() if copies}
+    return frozenset(view for view, copies in found.items() if copies)
 
 
 def lessons(told_of: Iterable[tuple[int, str, Mapping[str, Any]]]) -> dict[str, dict[str, Counted]]:

@@ -14,7 +14,7 @@ from viewkeeper.errors import NotFoundError
 from viewkeeper.ledger.records import ViewRecord, ViewState
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.layout import Layout
-from viewkeeper.plan.methods import PROPERTY, Method
+from viewkeeper.plan.methods import Method, pinned
 from viewkeeper.plan.view_keys import key_of_view
 from viewkeeper.sql.quoting import parse_path, show_path
 
@@ -47,8 +47,7 @@ class KnownView:
     @property
     def method(self) -> Method | None:
         """How its definition says that it is to be installed, if it does."""
-        asked = dict(self.definition.properties).get(PROPERTY, "auto").lower()
-        return None if asked == "auto" else Method(asked)
+        return pinned(dict(self.definition.properties))
 
     def record(self, epoch: int) -> ViewRecord:
         """For the ledger, as defined in that epoch."""

@@ -26,13 +26,12 @@ from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.verifying import Comparison
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.kept_deltas import kept_deltas, plan_of
-from viewkeeper.learning import learned, with_copies
+from viewkeeper.learning import experience, known_rates
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.planner import plan_epoch, unfilled
-from viewkeeper.plan.prices import BELIEVED, Rates, rates_of_json
 from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
@@ -214,9 +213,7 @@ class Maintainer:
             policy=policy,
             options=self.options,
             storages=storages,
-            learned=learned(self.ledger, concerned),
-            rates=self._rates(),
-            with_copies=with_copies(self.ledger, concerned),
+            experience=experience(self.ledger, concerned),
             prefix=f"vk_{uuid.uuid4().hex[:8]}",
         )
         known = kept_values(self.ledger)
@@ -242,17 +239,10 @@ class Maintainer:
             closure,
             policy=policy,
             options=self.options,
-            learned=learned(self.ledger, closure),
-            rates=self._rates(),
-            with_copies=with_copies(self.ledger, closure),
+            experience=experience(self.ledger, closure),
         )
         situation = with_distinct(situation, kept_values(self.ledger))
         return plan_epoch(situation), situation
-
-    def _rates(self) -> Rates:
-        """What operations take here, as far as it was measured."""
-        found = self.ledger.rates()
-        return BELIEVED if found is None else rates_of_json(found)
 
     # Refresh.
 
@@ -288,7 +278,7 @@ class Maintainer:
         self, lease: Lease, library: Library, kept: Propagation, plan: EpochPlan
     ) -> EpochRecord:
         inputs = stored_views(self.engine, library, [view.view for view in plan.views])
-        situation = Situation(inputs, dict(plan.versions), {}, rates=self._rates())
+        situation = Situation(inputs, dict(plan.versions), {}, rates=known_rates(self.ledger))
         work = replace(self._work(library, situation, plan), kept=kept_deltas(kept))
         return self._finished(self._runner.run(lease, work), situation)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from viewkeeper.algebra.relations import scans
@@ -10,9 +10,9 @@ from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import Observed
+from viewkeeper.learning import NO_EXPERIENCE, Experience
 from viewkeeper.library import KnownView, Library
-from viewkeeper.plan.prices import BELIEVED, Rates
-from viewkeeper.plan.situation import USUAL, Counted, Options, Situation, Span, ViewInput
+from viewkeeper.plan.situation import USUAL, Options, Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.quoting import parse_path, quote_path
@@ -26,9 +26,7 @@ def observe(
     policy: str | None = None,
     options: Options = USUAL,
     storages: Mapping[str, str] | None = None,
-    learned: Mapping[str, Mapping[str, Counted]] | None = None,
-    rates: Rates = BELIEVED,
-    with_copies: Collection[str] = (),
+    experience: Experience = NO_EXPERIENCE,
     prefix: str = "vk",
 ) -> Situation:
     """The situation for refreshing these views. ``storages`` gives views that are (re)defined in this very
@@ -43,7 +41,7 @@ def observe(
             read_options=engine.observer.read_options,
             key=keys[name],
             method=library.views[name].method,
-            has_copies=name in with_copies,
+            has_copies=name in experience.with_copies,
         )
         for name in ordered
     )
@@ -60,8 +58,8 @@ def observe(
         read_options={table: engine.observer.source(table).read_options for table in observed.versions},
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
-        learned=learned or {},
-        rates=rates,
+        learned=experience.joins,
+        rates=experience.rates,
         policy=policy,
         options=options,
         prefix=prefix,
@@ -227,7 +225,7 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
     for table in view.analysis.tables:
         if table in known:
             continue
-        found = engine.catalog.facts(parse_path(table))
+        found = engine.catalog.facts_of(table)
         if found is not None and found.is_view:
             raise SourceError(
                 f"{table} is a view of the catalog, whose changes cannot be told",

@@ -36,13 +36,13 @@ from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view
 from viewkeeper.extending import Extension, extensions
 from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
-from viewkeeper.learning import Estimate, estimates
+from viewkeeper.learning import Estimate, estimates, known_rates
 from viewkeeper.ledger import Ledger, sqlite_url
 from viewkeeper.library import Library
 from viewkeeper.plan.choice import POLICIES
 from viewkeeper.plan.hypothetical import as_if_all_changed
 from viewkeeper.plan.planner import plan_epoch
-from viewkeeper.plan.prices import BELIEVED, Rates, rates_as_json, rates_of_json
+from viewkeeper.plan.prices import Rates, rates_as_json
 from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
@@ -261,8 +261,7 @@ class Warehouse:
     @property
     def rates(self) -> Rates:
         """What operations take here: as calibrated, or as it is believed before."""
-        found = self._ledger.rates()
-        return BELIEVED if found is None else rates_of_json(found)
+        return known_rates(self._ledger)
 
     @rates.setter
     def rates(self, rates: Rates) -> None:

@@ -58,7 +58,7 @@ class Observer:
         sources, stored = list(tables), list(storages)
         with _asking() as pool:
             versions = pool.map(self._version, sources)
-            facts = pool.map(lambda storage: self._catalog.facts(parse_path(storage)), stored)
+            facts = pool.map(self._catalog.facts_of, stored)
             return Observed(
                 dict(zip(sources, versions, strict=True)), {}, dict(zip(stored, facts, strict=True))
             )

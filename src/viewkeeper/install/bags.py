@@ -12,7 +12,7 @@ so this, too, is right only if as many rows went as were to go.
 from __future__ import annotations
 
 from viewkeeper.algebra.scalars import WEIGHT
-from viewkeeper.install.counts import Counts, hint
+from viewkeeper.install.counts import Counts, delete_matching, hint
 from viewkeeper.install.row_hash import HASH, row_hash
 from viewkeeper.plan.steps import ComputeBag, Install
 from viewkeeper.sql.printer import at_version
@@ -62,11 +62,7 @@ def statements_by_hash(install: Install, counts: Counts) -> tuple[str, ...]:
         f"SELECT {hint(counts.deleted, '_vk_h')}* "
         f"FROM (SELECT {_hash(source)} AS {HASH} FROM {source.name} WHERE {WEIGHT} < 0) AS _vk_h"
     )
-    delete = (
-        f"MERGE INTO {install.storage} AS _vk_t USING ({hashes}) AS _vk_s\n"
-        f"ON _vk_t.{HASH} = _vk_s.{HASH}\n"
-        f"WHEN MATCHED THEN DELETE"
-    )
+    delete = delete_matching(install.storage, hashes, f"_vk_t.{HASH} = _vk_s.{HASH}")
     return (delete, insertion(install)) if counts.inserted else (delete,)
 
 
@@ -82,7 +78,7 @@ def deletion_by_key(install: Install, counts: Counts) -> str:
         f"SELECT {hint(counts.deleted, '_vk_k', len(source.key))}{names} "
         f"FROM {source.name} AS _vk_k WHERE {WEIGHT} < 0"
     )
-    return f"MERGE INTO {install.storage} AS _vk_t USING ({keys}) AS _vk_s\nON {on}\nWHEN MATCHED THEN DELETE"
+    return delete_matching(install.storage, keys, on)
 
 
 def insertion(install: Install) -> str:
@@ -104,12 +100,8 @@ def statements(install: Install, counts: Counts) -> tuple[str, ...]:
     if not counts.deleted:
         return (insertion(install),) if counts.inserted else ()
     broadcast = hint(counts.deleted, "_vk_v")
-    victims = f"(SELECT {broadcast}{VICTIM} FROM {source.victims} AS _vk_v)"
-    delete = (
-        f"MERGE INTO {install.storage} AS _vk_t USING {victims} AS _vk_s\n"
-        f"ON _vk_t.{_ROW} = _vk_s.{VICTIM}\n"
-        f"WHEN MATCHED THEN DELETE"
-    )
+    victims = f"SELECT {broadcast}{VICTIM} FROM {source.victims} AS _vk_v"
+    delete = delete_matching(install.storage, victims, f"_vk_t.{_ROW} = _vk_s.{VICTIM}")
     return (delete, insertion(install)) if counts.inserted else (delete,)
 
 

@@ -24,6 +24,11 @@ class Counts:
         return self.inserted + self.deleted + self.updated
 
 
+def delete_matching(storage: str, rows: str, on: str) -> str:
+    """Delete the stored rows (``_vk_t``) that match some of these (``_vk_s``); a MERGE can broadcast them."""
+    return f"MERGE INTO {storage} AS _vk_t USING ({rows}) AS _vk_s\nON {on}\nWHEN MATCHED THEN DELETE"
+
+
 def hint(rows: int, alias: str, columns: int = 1) -> str:
     """The hint to broadcast that many rows of a change, or nothing; Spark does not know how few they are."""
     return f"/*+ BROADCAST({alias}) */ " if is_broadcast(rows, columns) else ""

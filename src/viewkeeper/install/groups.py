@@ -14,7 +14,7 @@ from enum import Enum
 from viewkeeper.algebra.relations import Field, Project, Staged
 from viewkeeper.algebra.scalars import keep
 from viewkeeper.algebra.summary_delta import OPERATION, ROW, groups_after
-from viewkeeper.install.counts import Counts, hint
+from viewkeeper.install.counts import Counts, delete_matching, hint
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.steps import Install
 from viewkeeper.sql.printer import print_relation
@@ -68,12 +68,8 @@ def statements(install: Install, counts: Counts, method: Method) -> tuple[str, .
 def _delete(install: Install, counts: Counts) -> str:
     """The rows of all groups that change or go."""
     broadcast = hint(counts.updated + counts.deleted, "_vk_c")
-    source = f"(SELECT {broadcast}{ROW} FROM {install.source.name} AS _vk_c WHERE {OPERATION} <> 'I')"
-    return (
-        f"MERGE INTO {install.storage} AS _vk_t USING {source} AS _vk_s\n"
-        f"ON _vk_t._row_id = _vk_s.{ROW}\n"
-        f"WHEN MATCHED THEN DELETE"
-    )
+    rows = f"SELECT {broadcast}{ROW} FROM {install.source.name} AS _vk_c WHERE {OPERATION} <> 'I'"
+    return delete_matching(install.storage, rows, f"_vk_t._row_id = _vk_s.{ROW}")
 
 
 def _merge(install: Install, counts: Counts) -> str:

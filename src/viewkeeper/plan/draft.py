@@ -13,6 +13,7 @@ from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import settled, without_unused
 from viewkeeper.plan.sharing import sharing_between
 from viewkeeper.plan.situation import Situation, Span, ViewInput
+from viewkeeper.plan.source_change import SourceChange
 from viewkeeper.plan.steps import Compute, ComputeVisible, Extract, Install, Installer, Step, Strategy
 
 
@@ -66,6 +67,11 @@ class Draft:
         if parent is None:
             return table, view.vector[table], self.situation.versions[table]
         return parent.storage, view.vector[table], parent.snapshot
+
+    def change(self, view: ViewInput, table: str) -> SourceChange | None:
+        """What is known of that from metadata; ``None`` if nothing is, as of what a parent goes through in
+        this very epoch."""
+        return self.situation.changes.get(self.span(view, table)) if table in view.vector else None
 
     def leaves(
         self, view: ViewInput, changed_rows: int | None = None, common: CommonDeltas | None = None

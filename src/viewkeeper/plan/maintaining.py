@@ -184,7 +184,7 @@ class Maintaining:
         """The steps of Section 4.1, in the paper's words; here one pass over signed rows makes them all."""
         parts: list[str] = []
         for table in changed:
-            change = self.draft.situation.changes.get(self.draft.span(self.view, table))
+            change = self.draft.change(self.view, table)
             if change is None:
                 parts.append(f"prepare-changes: what changed in {table}")
                 continue

@@ -33,10 +33,21 @@ OF_GROUPS = (Method.SDCURSOR, Method.SDBATCH, Method.SDOVERWRITE)
 OF_BAGS = (Method.KEYINSTALL, Method.GENINSTALL)
 
 
+def pinned(properties: Mapping[str, str]) -> Method | None:
+    """The method that a definition, which was not refused, asks for."""
+    asked = _asked(properties)
+    return None if asked is None else Method(asked)
+
+
+def _asked(properties: Mapping[str, str]) -> str | None:
+    asked = properties.get(PROPERTY, "auto").lower()
+    return None if asked == "auto" else asked
+
+
 def refuse_unsuitable(view: str, properties: Mapping[str, str], *, groups: bool, keyed: bool) -> None:
     """Raise if the method that a definition asks for cannot be had."""
-    asked = properties.get(PROPERTY, "auto").lower()
-    if asked == "auto":
+    asked = _asked(properties)
+    if asked is None:
         return
     suitable = OF_GROUPS if groups else OF_BAGS
     found = next((method for method in suitable if method.value == asked), None)

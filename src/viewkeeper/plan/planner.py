@@ -171,8 +171,7 @@ class _Planner:
         return Work(changed_rows, known, read, full)
 
     def _known_delta(self, view: ViewInput, table: str) -> int:
-        span = self._draft.span(view, table) if table in view.vector else None
-        change = None if span is None else self._situation.changes.get(span)
+        change = self._draft.change(view, table)
         return 0 if change is None else change.inserted + change.deleted
 
     def _delta_estimate(self, view: ViewInput, table: str) -> int:

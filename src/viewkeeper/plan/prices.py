@@ -176,18 +176,9 @@ def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
     """What is left when the view's own change is there."""
     gone, come = sizes.deleted + sizes.updated, sizes.inserted + sizes.updated
     match method:
-        case Method.SDCURSOR:
+        case Method.SDCURSOR | Method.SDOVERWRITE:
             yield Load(
-                Operation.MERGE,
-                sizes.stored_rows,
-                _stored_bytes(sizes),
-                sizes.touched,
-                sizes.touched * sizes.stored_width,
-                installs=True,
-            )
-        case Method.SDOVERWRITE:
-            yield Load(
-                Operation.REBUILD,
+                Operation.MERGE if method is Method.SDCURSOR else Operation.REBUILD,
                 sizes.stored_rows,
                 _stored_bytes(sizes),
                 sizes.touched,
@@ -195,8 +186,8 @@ def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
                 installs=True,
             )
         case Method.SDBATCH | Method.KEYINSTALL | Method.GENINSTALL:
-            by_key = method is Method.KEYINSTALL
             if gone:
+                by_key = method is Method.KEYINSTALL
                 delete = Operation.DELETE_BY_KEY if by_key else Operation.DELETE_ROWS
                 yield Load(delete, sizes.stored_rows, 0.0, gone, installs=True)
             if come:

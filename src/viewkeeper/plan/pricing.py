@@ -73,12 +73,8 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
 
 def _changed_rows(draft: Draft, view: ViewInput, changed: Sequence[str]) -> tuple[int, int]:
     """Rows that the tables gained and lost, at most."""
-    inserted = deleted = 0
-    for table in changed:
-        change = draft.situation.changes.get(draft.span(view, table)) if table in view.vector else None
-        if change is not None:
-            inserted, deleted = inserted + change.inserted, deleted + change.deleted
-    return inserted, deleted
+    changes = [change for table in changed if (change := draft.change(view, table)) is not None]
+    return sum(change.inserted for change in changes), sum(change.deleted for change in changes)
 
 
 def stored_width(layout: Layout) -> float:
