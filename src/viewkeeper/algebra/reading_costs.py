@@ -1,8 +1,10 @@
 """What the operands of a delta expression cost to read on Spark, in bytes: the linear metric of Lee et al.
 (2001), with the rows of each operand weighed by what is read of them.
 
-Of a table only the columns that the view needs are read, and their types tell about how wide they are. A
-delta that is too large to be broadcast is shuffled: written, sent and read again.
+Of a table only the columns that the view needs are read, and their types tell about how wide they are. To
+begin with a table takes time, however little it holds: its files are looked up, and where it is small, it is
+broadcast, which is a job. The delta of several relations is nowhere stored, it only passes through; one that
+is too large to be broadcast is shuffled: written, sent and read again.
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ million rows shuffled and sorted."""
 
 _SHUFFLED = 3.0
 """Times what it would cost to read it once."""
+OPENED = 16.0 * 2**20
+"""What could be read while a table is opened: about 50 ms on two cores, at the speed of these costs."""
+_PASSED_ON = 0.5
+"""Times what it would cost to read it from a table."""
 _WEIGHT = 8.0
 """Every row of a delta has one."""
 
@@ -72,11 +78,11 @@ class ReadingCosts:
 
     @cached_property
     def old(self) -> Sequence[float]:
-        return [each.old * each.width for each in self._sizes.inputs]
+        return [OPENED + each.old * each.width for each in self._sizes.inputs]
 
     @cached_property
     def new(self) -> Sequence[float]:
-        return [each.new * each.width for each in self._sizes.inputs]
+        return [OPENED + each.new * each.width for each in self._sizes.inputs]
 
     def delta(self, relations: int) -> float:
         """Of |Δ(⋈P)| rows, each as wide as those of the relations together."""
@@ -84,4 +90,6 @@ class ReadingCosts:
         inputs = [self._sizes.inputs[place] for place in places(relations)]
         bytes_read = rows * (_WEIGHT + sum(each.width for each in inputs))
         small = is_broadcast(rows, sum(len(each.columns) for each in inputs))
-        return bytes_read if small else bytes_read * _SHUFFLED
+        if not small:
+            return bytes_read * _SHUFFLED
+        return bytes_read * _PASSED_ON if len(inputs) > 1 else bytes_read

@@ -54,7 +54,8 @@ class Staging:
             return rows.persist(StorageLevel.MEMORY_AND_DISK)
         # Not persist(): persisted rows still carry the query that made them, and with it those of everything
         # it read, as often as it read them. Three views upon each other, and Spark plans for minutes.
-        return rows.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
+        # Not serialised, as Python means MEMORY_AND_DISK: that takes as long as to compute them.
+        return rows.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
 
     def clear(self) -> None:
         """Forget all of them; Spark frees checkpoints when nobody refers to them any more."""

@@ -12,7 +12,7 @@ import pytest
 
 from viewkeeper.algebra.expressions import Node, Tree, accesses, all_terms, cost, members, n_term
 from viewkeeper.algebra.join_sizes import JoinInput, JoinSizes
-from viewkeeper.algebra.reading_costs import ReadingCosts
+from viewkeeper.algebra.reading_costs import OPENED, ReadingCosts
 from viewkeeper.algebra.scalars import Column, Scalar
 from viewkeeper.algebra.search import find_optimal
 
@@ -249,10 +249,27 @@ def test_on_spark_rows_are_weighed_by_what_is_read_of_them() -> None:
     wide = JoinInput("b", frozenset({"b", "c"}), 1_000, 1_000, None, width=28.0)
     reading = ReadingCosts(JoinSizes((narrow, wide), conjuncts))
     assert reading.changed == (True, False)
-    assert (reading.old, reading.new) == ([4_000.0, 28_000.0], [4_400.0, 28_000.0])
+    assert (reading.old, reading.new) == (
+        [OPENED + 4_000.0, OPENED + 28_000.0],
+        [OPENED + 4_400.0, OPENED + 28_000.0],
+    )
     assert reading.delta(0b01) == 100 * (4 + 8), "its columns, and its weight"
-    assert reading.delta(0b11) == pytest.approx(100 * (4 + 28 + 8))
-    assert cost(n_term(2), reading) == 28_000 + 1_200
+    assert reading.delta(0b11) == pytest.approx(100 * (4 + 28 + 8) / 2), "it only passes through"
+    assert cost(n_term(2), reading) == OPENED + 28_000 + 1_200
+
+
+def test_small_tables_that_did_not_change_are_opened_once() -> None:
+    conjuncts = (
+        Scalar((Column("a"), " = ", Column("b"))),
+        Scalar((Column("c"), " = ", Column("d"))),
+    )
+    inputs = (
+        JoinInput("a", frozenset({"a"}), 1_000_000, 1_000_000, 10_000, width=8.0),
+        JoinInput("b", frozenset({"b", "c"}), 1_000_000, 1_000_000, 10_000, width=16.0),
+        JoinInput("d", frozenset({"d"}), 25, 25, None, width=8.0),
+    )
+    tree = find_optimal(ReadingCosts(JoinSizes(inputs, conjuncts))).tree
+    assert tree == Node((Node((0, 1)), 2)), "two terms, and d joined with both together"
 
 
 def test_a_delta_too_large_to_be_broadcast_is_dearer() -> None:
