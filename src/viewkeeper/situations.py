@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from viewkeeper.algebra.relations import scans
+from viewkeeper.algebra.empty_terms import plain_equalities
+from viewkeeper.algebra.provenance import scan_origin
+from viewkeeper.algebra.relations import Join, Relation, children, scans
 from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
@@ -16,6 +19,9 @@ from viewkeeper.plan.situation import USUAL, Options, Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.quoting import parse_path, quote_path
+
+_LARGE_ROWS = 1_000_000
+"""Asking for the extents of two tables takes as long as reading so many rows."""
 
 
 def observe(
@@ -58,6 +64,7 @@ def observe(
         read_options={table: engine.observer.source(table).read_options for table in observed.versions},
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
+        extents=engine.observer.extents(_doubts(views, by_name, observed)),
         learned=experience.joins,
         rates=experience.rates,
         policy=policy,
@@ -169,6 +176,41 @@ def _spans(
             now, where = parent.snapshot, parent.storage
         if view.vector[table] != now:
             yield where, view.vector[table], now
+
+
+def _doubts(
+    views: Iterable[ViewInput], by_name: Mapping[str, ViewInput], observed: Observed
+) -> dict[Span, set[str]]:
+    """The columns whose extents could spare the reading of a large table: it is joined with another one that
+    rows only came to. See :mod:`viewkeeper.algebra.empty_terms`."""
+    found: dict[Span, set[str]] = defaultdict(set)
+    for view in views:
+        spans = {span[0]: span for span in _spans(view, by_name, observed.versions)}
+        for join in _joins(view.analysis.relation):
+            for pair in plain_equalities(join):
+                stored = [origin for column in pair if (origin := scan_origin(join, column)) is not None]
+                asked = [(spans[scan.table], column) for scan, column in stored if scan.table in spans]
+                if len(asked) == len(pair) and any(
+                    _only_grew(one, observed) and (observed.rows.get(two[0]) or 0) >= _LARGE_ROWS
+                    for (one, _), (two, _) in (asked, asked[::-1])
+                ):
+                    for span, column in asked:
+                        found[span].add(column)
+    return found
+
+
+def _only_grew(span: Span, observed: Observed) -> bool:
+    change = observed.changes.get(span)
+    return change is not None and change.deleted == 0
+
+
+def _joins(relation: Relation | None) -> Iterator[Join]:
+    if relation is None:
+        return
+    if isinstance(relation, Join):
+        yield relation
+    for child in children(relation):
+        yield from _joins(child)
 
 
 def _identities(library: Library) -> dict[str, str | None]:

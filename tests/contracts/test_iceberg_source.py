@@ -465,3 +465,24 @@ def test_identifier_fields_are_the_key(spark: SparkSession, table) -> None:
     assert set(described.key) == {"id", "day"}
     assert described.identity == keyed.identity(name)
     assert described.columns == keyed.schema(name)
+
+
+def test_between_which_values_columns_lie(spark: SparkSession, table) -> None:
+    subject = table()
+    subject.sql("INSERT INTO {t} (id, name) VALUES (1, 'a'), (5, NULL)")
+    old = subject.version()
+    subject.sql("INSERT INTO {t} (id, name) VALUES (7, 'b'), (9, 'c')")
+    source, name = subject.source, subject.table
+    source.change(name, old, subject.version())
+    asked = jobs(spark, lambda: source.extents(name, old, subject.version(), ["id"]))
+    assert asked == 1
+    found = source.extents(name, old, subject.version(), ["id", "name", "price"])
+    ids = found["id"]
+    assert ids.before is not None and (ids.before.low, ids.before.high) == (1, 5)
+    assert ids.after is not None and (ids.after.low, ids.after.high) == (1, 9)
+    assert ids.inserted is not None and (ids.inserted.low, ids.inserted.high) == (7, 9)
+    assert source.extents(name, None, subject.version(), ["id"]) == {}, "everything is new"
+    subject.sql("DELETE FROM {t} WHERE id = 9")
+    gone = source.extents(name, old, subject.version(), ["id"])["id"]
+    assert gone.inserted is None, "rows went, too"
+    assert gone.before == ids.before

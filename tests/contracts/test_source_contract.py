@@ -46,6 +46,18 @@ def check(subject: SourceHarness, old: str | None, new: str | None, story: objec
     return change
 
 
+def check_extents(subject: SourceHarness, old: str | None, new: str | None, story: object) -> None:
+    """No value lies outside; and if something is said of what came, then nothing went."""
+    before, after = subject.rows(old), subject.rows(new)
+    change = difference(before, after)
+    for column, found in subject.source.extents(subject.table, old, new, ["id", "part"]).items():
+        for extent, rows in ((found.before, before), (found.after, after), (found.inserted, change)):
+            values = [row[COLUMNS.index(column)] for row in rows if row[COLUMNS.index(column)] is not None]
+            if extent is not None and values:
+                assert extent.low <= min(values) <= max(values) <= extent.high, story  # type: ignore
+        assert found.inserted is None or min(change.values(), default=1) > 0, story
+
+
 @pytest.mark.parametrize("subject", ICEBERG_KINDS, ids=str, indirect=True)
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
 def test_the_delta_of_random_changes_is_exact(subject: SourceHarness, seed: int) -> None:
@@ -59,6 +71,7 @@ def test_the_delta_of_random_changes_is_exact(subject: SourceHarness, seed: int)
     for _ in range(3):
         first, last = sorted(rng.sample(range(len(versions)), 2))
         check(subject, versions[first], versions[last], story)
+        check_extents(subject, versions[first], versions[last], story)
 
 
 def test_a_table_that_was_never_written_has_no_version_and_no_rows(subject: SourceHarness) -> None:

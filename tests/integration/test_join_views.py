@@ -117,3 +117,25 @@ def test_what_iceberg_has_counted_is_not_counted_again(wh: Warehouse) -> None:
     known = counted(wh, "orders")
     assert known["o"] == 20, "what the statistics say, although there are more by now"
     assert known["c"] == pytest.approx(59, rel=0.1), "counted"
+
+
+def test_new_parents_are_not_looked_for_among_old_children(
+    shop: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viewkeeper.situations._LARGE_ROWS", 0)
+    shop.spark.sql("INSERT INTO orders SELECT INT(100 + id), INT(id % 8), INT(id % 5) FROM range(10)")
+    shop.spark.sql("INSERT INTO line SELECT INT(100 + id % 10), INT(id % 4), 1 FROM range(30)")
+    (told,) = shop.plan("chain", policy="incremental").views[0].propagations
+    lines = list(told.lines())
+    assert [line for line in lines if line.startswith("left out:")], lines
+    assert "line 0," in lines[-1], "no old line is read"
+    assert set(strategies(shop.refresh(policy="incremental")).values()) == {"incremental"}
+    assert_exact(shop)
+    # Now a line comes that an order was waiting for, and an order that a line was waiting for.
+    shop.spark.sql("INSERT INTO line VALUES (200, 1, 5), (109, 2, 7), (NULL, 1, 1)")
+    shop.spark.sql("INSERT INTO orders VALUES (110, 1, 1), (NULL, 2, 2)")
+    shop.refresh(policy="incremental")
+    shop.spark.sql("INSERT INTO orders VALUES (200, 2, 3)")
+    shop.spark.sql("INSERT INTO line VALUES (300, 1, 5)")
+    shop.refresh(policy="incremental")
+    assert_exact(shop)

@@ -118,8 +118,8 @@ def changes(tree: Tree, changed: Sequence[bool]) -> bool:
     return any(changed[place] for place in places(members(tree)))
 
 
-def accesses(expression: Expression, changed: Sequence[bool]) -> list[int]:
-    """How often each relation is read, its delta apart.
+def accesses(expression: Expression, changed: Sequence[bool], without: Collection[int] = ()) -> list[int]:
+    """How often each relation is read, its delta apart. ``without``: parts whose terms are left out.
 
     In a tree that is, on the way from the relation to the root, the number of changed siblings of each node
     (Section 3.2). Figure 1 (a), and (b), which is the n-term expression:
@@ -135,24 +135,27 @@ def accesses(expression: Expression, changed: Sequence[bool]) -> list[int]:
         columns = zip(*expression.terms, strict=True)
         return [sum(operand is not Operand.DELTA for operand in column) for column in columns]
     counts = [0] * len(changed)
-    _count(expression, changed, counts)
+    _count(expression, changed, without, counts)
     return counts
 
 
-def _count(tree: Tree, changed: Sequence[bool], counts: list[int]) -> None:
+def _count(tree: Tree, changed: Sequence[bool], without: Collection[int], counts: list[int]) -> None:
     if isinstance(tree, int):
         return
-    terms = [changes(part, changed) for part in tree.parts]
+    terms = [changes(part, changed) and members(part) not in without for part in tree.parts]
     for part, has_term in zip(tree.parts, terms, strict=True):
         for place in places(members(part)):
             counts[place] += sum(terms) - has_term
-        _count(part, changed, counts)
+        if has_term:
+            _count(part, changed, without, counts)
 
 
-def cost(expression: Expression, sizes: Sizes, given: Collection[int] = ()) -> float:
+def cost(
+    expression: Expression, sizes: Sizes, given: Collection[int] = (), without: Collection[int] = ()
+) -> float:
     """The work under the linear metric: what all the operands of all the terms hold (expression (9)).
 
-    ``given``: sets whose delta is there already.
+    ``given``: sets whose delta is there already. ``without``: parts whose terms are left out.
     """
     if isinstance(expression, Terms):
         return sum(_operand(each, at, sizes) for term in expression.terms for at, each in enumerate(term))
@@ -160,11 +163,11 @@ def cost(expression: Expression, sizes: Sizes, given: Collection[int] = ()) -> f
         return 0.0
     total = 0.0
     for at, part in enumerate(expression.parts):
-        if changes(part, sizes.changed):
+        if changes(part, sizes.changed) and members(part) not in without:
             total += sizes.delta(members(part))
             total += sum(_read(before, sizes.new) for before in expression.parts[:at])
             total += sum(_read(behind, sizes.old) for behind in expression.parts[at + 1 :])
-            total += cost(part, sizes, given) if isinstance(part, Node) else 0.0
+            total += cost(part, sizes, given, without) if isinstance(part, Node) else 0.0
     return total
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
+from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.errors import SourceError
 from viewkeeper.execute.catalog import Catalog, TableFacts
 from viewkeeper.execute.tuning import reading_files
@@ -86,6 +87,16 @@ class Observer:
                     observed.changes[span] = found
         for table, version in observed.versions.items():
             observed.rows[table] = self.source(table).row_count(table, version)
+
+    def extents(self, questions: Mapping[Span, set[str]]) -> dict[tuple[Span, str], Extents]:
+        """Between which values these columns lie, as far as it is known without reading rows."""
+
+        def answer(span: Span) -> Mapping[str, Extents]:
+            return self.source(span[0]).extents(*span, sorted(questions[span]))
+
+        with _asking() as pool:
+            answers = zip(questions, pool.map(answer, questions), strict=True)
+            return {(span, column): found for span, all_ in answers for column, found in all_.items()}
 
     def only_rewritten(self, storage: str, old: str, new: str | None) -> bool:
         """Whether nothing lies between two snapshots of a storage table but a rewriting of its files, such as

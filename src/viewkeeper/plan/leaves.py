@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
-from viewkeeper.algebra.expressions import Expression
+from viewkeeper.algebra.empty_terms import Extents, left_out
+from viewkeeper.algebra.expressions import Expression, Node
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import (
     Field,
@@ -141,11 +142,22 @@ class ViewLeaves:
     def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """As the options say; what was chosen is kept, to be explained."""
         problem = Problem(self._view, relation, sizes, self._span)
+
+        def empty(tree: Node) -> Iterator[tuple[int, int]]:
+            return left_out(relation, tree, sizes.changed, self.extents)
+
         chosen = self._common.solved(
-            problem, lambda given: propagation(sizes, self._situation.options.joins, given, self._counted)
+            problem,
+            lambda given: propagation(sizes, self._situation.options.joins, given, self._counted, empty),
         )
         self.propagations.append(chosen)
         return chosen.expression
+
+    def extents(self, scan: Scan, column: str) -> Extents | None:
+        """Of sources only."""
+        if scan.table in self._parents or scan.table not in self._view.vector:
+            return None
+        return self._situation.extents.get((self._span(scan.table), column))
 
     @property
     def corrections(self) -> Mapping[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from viewkeeper.algebra.expressions import (
@@ -42,6 +42,8 @@ class Propagation:
     """The sets whose delta is computed once for several views."""
     counted: tuple[tuple[int, int], ...] = ()
     """What they held the last time that they were counted."""
+    left_out: tuple[tuple[int, int], ...] = ()
+    """The terms that must be empty: of a part's delta, and of the others beside it."""
 
     def name(self, relations: int) -> str:
         """What these inputs are called together."""
@@ -54,7 +56,9 @@ class Propagation:
         yield read + (beside if self.cost != self.n_term_cost else "")
         if isinstance(self.expression, Node):
             yield from self._drawn(self.expression, "", "")
-        counts = accesses(self.expression, self.changed)
+        for part, others in self.left_out:
+            yield f"left out: Δ({self.name(part)}) ⋈ {self.name(others)}, whose values lie apart"
+        counts = accesses(self.expression, self.changed, [part for part, _ in self.left_out])
         told = ", ".join(f"{name} {count}" for name, count in zip(self.inputs, counts, strict=True))
         yield f"read {told} times; n − 1 is {len(self.inputs) - 1}"
 
@@ -79,9 +83,10 @@ def propagation(
     joins: Joins,
     given: frozenset[int] = frozenset(),
     counted: Mapping[str, Counted] | None = None,
+    left_out: Callable[[Node], Iterable[tuple[int, int]]] = lambda _: (),
 ) -> Propagation:
     """The expression for a join of these sizes, when some deltas are there already, and others were counted
-    before."""
+    before. ``left_out`` tells the terms of a tree that must be empty."""
     flat, reading = n_term(len(sizes.inputs)), ReadingCosts(sizes)
     expression: Expression
     match joins:
@@ -96,17 +101,19 @@ def propagation(
         case Joins.ALL_TERMS:
             expression, how = all_terms(sizes.changed), "the expression with all terms"
     sets, known = _sets(expression), counted or {}
+    empty = tuple(left_out(expression)) if isinstance(expression, Node) else ()
     return Propagation(
         tuple(each.name for each in sizes.inputs),
         sizes.changed,
         expression,
         how,
-        round(cost(expression, reading, given)),
+        round(cost(expression, reading, given, [part for part, _ in empty])),
         round(cost(flat, reading)),
         tuple((mask, round(sizes.delta(mask))) for mask in sets),
         tuple((mask, round(sizes.uncorrected(mask))) for mask in sets),
         tuple(sorted(given)),
         tuple((mask, known[sizes.name(mask)].actual) for mask in sets if sizes.name(mask) in known),
+        empty,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.relations import TableAt
 from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
@@ -126,6 +127,8 @@ class Situation:
     """Of sources: about how many values some of their columns have."""
     types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources: the types of their columns."""
+    extents: Mapping[tuple[Span, str], Extents] = field(default_factory=dict)
+    """Of sources that changed: between which values some of their columns lie."""
     learned: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
     """Of each view and part of its joins what was counted last."""
     rates: Rates = field(default_factory=lambda: BELIEVED)

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from viewkeeper.algebra.empty_terms import Extents
+
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
@@ -123,6 +125,12 @@ class Source(Protocol):
 
     def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
         """About how many values these columns have, as far as the source keeps statistics of it."""
+
+    def extents(
+        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
+    ) -> Mapping[str, Extents]:
+        """Between which values these columns lie, at both versions and in what came between them; no values
+        are left out, and no rows are read. Columns of which nothing is known may be missing."""
 
     def rows(self, table: str, version: str | None) -> str:
         """A relation for FROM that holds the rows at that version, e.g. ``t VERSION AS OF 5``."""

@@ -5,6 +5,7 @@ What each question costs, in Spark jobs (the driver alone answers the ones with 
     current, columns, rows        none
     row_count                     none for the current version
     change                        one; two when more than appends happened
+    extents                       one
     versions_after, statistics    one
     describe, schema, identity    two
 """
@@ -17,6 +18,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.contract import Capabilities, Description, SourceColumn, Statistics
 from viewkeeper.sources.iceberg_bounds import BoundColumn
@@ -35,6 +37,8 @@ from viewkeeper.sources.iceberg_files import (
     MOST_FILES_WITH_BOUNDS,
     FileChange,
     compare_files,
+    file_extents,
+    live_files,
     read_files,
 )
 from viewkeeper.sources.iceberg_history import (
@@ -171,6 +175,20 @@ class IcebergSource:
             return self._compared(history, old, new, "snapshots in between are expired")
         return self._change(history, old, new, segments(old, commits))
 
+    def extents(
+        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
+    ) -> Mapping[str, Extents]:
+        self._check(table)
+        if old is None or new is None:
+            return {}
+        now = self.columns(table)
+        wanted = [column for column in now if column.name in set(columns)]
+        bounds = self._bound_columns(self._history(new), (old, new), now, wanted)
+        if not bounds:
+            return {}
+        live = live_files(self._spark, self._reader, (old, new), bounds)
+        return file_extents(live[old], live[new], bounds)
+
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """Nothing to do: a table's history is kept by its own settings, not for us."""
 
@@ -190,7 +208,8 @@ class IcebergSource:
                 return self._compared(
                     history, old, new, "a column has the name of an Iceberg metadata column"
                 )
-            bounds = self._bound_columns(history, mixed, now)
+            ends = [version for segment in mixed for version in (segment.start, segment.end)]
+            bounds = self._bound_columns(history, ends, now, now)
             for files in read_files(self._spark, self._reader, mixed, bounds):
                 change = compare_files(files)
                 if isinstance(change, str):
@@ -219,22 +238,22 @@ class IcebergSource:
         return pieces
 
     def _bound_columns(
-        self, history: History, mixed: Sequence[Segment], now: Sequence[SourceColumn]
+        self,
+        history: History,
+        versions: Sequence[str],
+        now: Sequence[SourceColumn],
+        wanted: Sequence[SourceColumn],
     ) -> tuple[BoundColumn, ...]:
-        """Columns by whose bounds files may be skipped.
+        """Those of the wanted columns by whose bounds files may be skipped.
 
         The bounds come under the names of today's schema, the reads use the schema of their snapshot: only
         when both are the same, column by column, does a name mean the same column in both.
         """
-        for segment in mixed:
-            for version in (segment.start, segment.end):
-                files = history[version].count("total-data-files")
-                if files is None or files > MOST_FILES_WITH_BOUNDS:
-                    return ()
-        for version in {version for segment in mixed for version in (segment.start, segment.end)}:
-            if self._columns_at(version) != tuple(now):
+        for version in dict.fromkeys(versions):
+            files = history[version].count("total-data-files")
+            if files is None or files > MOST_FILES_WITH_BOUNDS or self._columns_at(version) != tuple(now):
                 return ()
-        suited = [column for column in now if BoundColumn.suits(column.name, column.type)]
+        suited = [column for column in wanted if BoundColumn.suits(column.name, column.type)]
         return tuple(BoundColumn(column.name, column.type) for column in suited[:MOST_BOUND_COLUMNS])
 
     def _compared(self, history: History, old: str, new: str, reason: str) -> IcebergChange:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from viewkeeper.algebra.empty_terms import Extent
 from viewkeeper.sql.quoting import literal, quote
 
 Key = int | Decimal | str | bytes
@@ -150,6 +151,21 @@ def pruning_predicate(
 
 def _rows(files: Iterable[BoundedFile]) -> int:
     return sum(file.rows for file in files)
+
+
+def extent(column: BoundColumn, index: int, files: Iterable[BoundedFile]) -> Extent | None:
+    """Between which values a column lies in all of these files; ``None`` if one of them does not tell."""
+    spans: list[tuple[Key, Key]] = []
+    for file in files:
+        if file.bounds[index].only_nulls:
+            continue
+        span = _span(column, file.bounds[index])
+        if span is None:
+            return None
+        spans.append(span)
+    if not spans:
+        return None
+    return Extent(column.type, min(low for low, _ in spans), max(high for _, high in spans))
 
 
 def _span(column: BoundColumn, bounds: Bounds) -> tuple[Key, Key] | None:

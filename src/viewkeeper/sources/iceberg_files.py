@@ -11,13 +11,14 @@ All of it is read from the `entries` metadata table at both ends, for every segm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.sql import Row, SparkSession
 
-from viewkeeper.sources.iceberg_bounds import BoundColumn, BoundedFile, Bounds
+from viewkeeper.algebra.empty_terms import Extent, Extents
+from viewkeeper.sources.iceberg_bounds import BoundColumn, BoundedFile, Bounds, extent
 from viewkeeper.sources.iceberg_history import Segment
 from viewkeeper.sources.iceberg_reader import TableReader
 from viewkeeper.sql.quoting import quote
@@ -81,6 +82,17 @@ class FileChange:
     live_at_end: tuple[FileEntry, ...]
 
 
+def live_files(
+    spark: SparkSession, table: TableReader, versions: Iterable[str], columns: Sequence[BoundColumn]
+) -> Mapping[str, set[FileEntry]]:
+    """The live files at these versions, with the bounds of these columns; one Spark job."""
+    live: dict[str, set[FileEntry]] = {version: set() for version in sorted(set(versions))}
+    query = " UNION ALL ".join(_entries_query(table, version, columns) for version in live)
+    for row in spark.sql(query).collect():
+        live[row["version"]].add(_entry(row))
+    return live
+
+
 def read_files(
     spark: SparkSession,
     table: TableReader,
@@ -88,11 +100,8 @@ def read_files(
     columns: Sequence[BoundColumn],
 ) -> tuple[SegmentFiles, ...]:
     """The live files at both ends of each segment, with the bounds of these columns; one Spark job."""
-    versions = sorted({version for segment in segments for version in (segment.start, segment.end)})
-    query = " UNION ALL ".join(_entries_query(table, version, columns) for version in versions)
-    live: dict[str, set[FileEntry]] = {version: set() for version in versions}
-    for row in spark.sql(query).collect():
-        live[row["version"]].add(_entry(row))
+    ends = (version for segment in segments for version in (segment.start, segment.end))
+    live = live_files(spark, table, ends, columns)
     return tuple(
         SegmentFiles(segment, frozenset(live[segment.start]), frozenset(live[segment.end]))
         for segment in segments
@@ -175,6 +184,23 @@ def compare_files(files: SegmentFiles) -> FileChange | str:
         live_at_start=_sorted(file for file in files.start if file.content == DATA),
         live_at_end=_sorted(file for file in files.end if file.content == DATA),
     )
+
+
+def file_extents(
+    start: Set[FileEntry], end: Set[FileEntry], columns: Sequence[BoundColumn]
+) -> dict[str, Extents]:
+    """Between which values these columns lie at both ends; and in what was added, if nothing went."""
+    only_added = start <= end and all(file.content == DATA for file in end - start)
+
+    def among(index: int, files: Iterable[FileEntry]) -> Extent | None:
+        return extent(columns[index], index, (file.bounded for file in files if file.content == DATA))
+
+    return {
+        column.name: Extents(
+            among(index, start), among(index, end), among(index, end - start) if only_added else None
+        )
+        for index, column in enumerate(columns)
+    }
 
 
 def _sorted(files: Iterable[FileEntry]) -> tuple[FileEntry, ...]:

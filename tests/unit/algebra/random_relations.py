@@ -10,6 +10,7 @@ from random import Random
 from bag_algebra import Bag, Row, evaluate
 
 from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.empty_terms import Extent, Extents
 from viewkeeper.algebra.expressions import Expression, n_term
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import (
@@ -69,6 +70,22 @@ class MemoryLeaves:
 
     def types(self, scan: Scan) -> Mapping[str, str]:
         return {}
+
+    def extents(self, scan: Scan, column: str) -> Extents | None:
+        """As the rows are."""
+        if scan.table not in self.changed:
+            return None
+        only_came = scan.table in self.growing
+        return Extents(
+            self._extent(scan, column, "old"),
+            self._extent(scan, column, "new"),
+            self._extent(scan, column, "delta") if only_came else None,
+        )
+
+    def _extent(self, scan: Scan, column: str, state: str) -> Extent | None:
+        columns, rows = self.stored[f"{scan.table}@{state}"]
+        values = [row[columns.index(column)] for row in rows if row[columns.index(column)] is not None]
+        return Extent("bigint", min(values), max(values)) if values else None
 
     @property
     def corrections(self) -> Mapping[str, float]:

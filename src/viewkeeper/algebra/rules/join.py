@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, plus
+from viewkeeper.algebra.empty_terms import empty_terms
 from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, fan_out, is_small, join_sizes, size
 from viewkeeper.algebra.expressions import Node, Operand, Term, Terms, Tree, changes, members, places
 from viewkeeper.algebra.relations import Join, Project, Relation
@@ -45,9 +46,10 @@ class _JoinDelta:
         if common is not None:
             return Delta(Project(common.relation, keep((*self._columns(tree), WEIGHT))))
         changed = [delta is not None for delta in self.deltas]
+        empty = empty_terms(self.relation, tree, changed, self.leaves.extents)
         terms = []
         for at, part in enumerate(tree.parts):
-            if not changes(part, changed):
+            if not changes(part, changed) or members(part) in empty:
                 continue
             others = {
                 place: self._new(place) for before in tree.parts[:at] for place in places(members(before))

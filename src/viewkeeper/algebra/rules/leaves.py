@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.expressions import Expression
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import Join, Leaf, Relation, Scan, State, map_leaves
@@ -37,6 +38,9 @@ class Leaves(Protocol):
 
     def types(self, scan: Scan) -> Mapping[str, str]:
         """The types of the table's stored columns, as far as they are known."""
+
+    def extents(self, scan: Scan, column: str) -> Extents | None:
+        """Between which values a stored column of the table lies, if it changed and that is known."""
 
     @property
     def corrections(self) -> Mapping[str, float]:

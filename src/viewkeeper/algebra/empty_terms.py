@@ -1,0 +1,134 @@
+"""Terms of a delta expression that must be empty, because of the values that the tables hold.
+
+An inserted parent has no old children: a new order has a number that no old line item refers to, so
+
+    Δorders ⋈ lineitem = ∅
+
+A foreign key would say so, if it could be trusted. But it need not be declared: where one side of an equality
+has only values beyond those of the other side, no row of the one finds a row of the other. The least and the
+greatest value of a column stand in the metadata of a table's files; no row is read to know them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
+
+from viewkeeper.algebra.expressions import Node, Tree, changes, members, places
+from viewkeeper.algebra.join_sizes import equal_columns
+from viewkeeper.algebra.provenance import scan_origin
+from viewkeeper.algebra.relations import Join, Relation, Scan, State
+from viewkeeper.algebra.scalars import Scalar
+
+Value: TypeAlias = int | Decimal | str | bytes
+
+_WHOLE = frozenset({"int", "bigint"})
+_NULL_SAFE = re.compile(r"<=>")
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """No value of a column, of this type, is less or greater. Of NULLs it says nothing."""
+
+    type: str
+    low: Value
+    high: Value
+
+    def is_apart_from(self, other: Extent) -> bool:
+        """Whether no value can be in both.
+
+        >>> Extent("int", 1, 5).is_apart_from(Extent("bigint", 6, 9))
+        True
+        >>> Extent("int", 1, 5).is_apart_from(Extent("bigint", 5, 9))
+        False
+        >>> Extent("int", 1, 5).is_apart_from(Extent("string", b"6", b"9")), "Spark would cast it"
+        (False, 'Spark would cast it')
+        """
+        if self.type != other.type and not {self.type, other.type} <= _WHOLE:
+            return False
+        return self.high < other.low or other.high < self.low  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """Of one column of a table that changed: in its rows before and after, and in those that came, if no row
+    went. ``None`` where it is not known."""
+
+    before: Extent | None = None
+    after: Extent | None = None
+    inserted: Extent | None = None
+
+
+ExtentsOf: TypeAlias = Callable[[Scan, str], Extents | None]
+"""Of a stored column of a table."""
+
+
+def plain_equalities(relation: Join) -> Iterator[tuple[str, str]]:
+    """The pairs of columns that are set equal, so that NULL equals nothing."""
+    for conjunct in relation.conjuncts:
+        pair = equal_columns(conjunct)
+        if pair is not None and not _is_null_safe(conjunct):
+            yield pair
+
+
+def is_empty(relation: Join, node: Node, at: int, changed: Sequence[bool], extents: ExtentsOf) -> bool:
+    """Whether a node's term for its part ``at`` must be: the parts before it are new, those behind it old."""
+    deltas = _of_delta(relation, node.parts[at], changed)
+    states = {place: State.NEW for part in node.parts[:at] for place in places(members(part))}
+    states |= {place: State.OLD for part in node.parts[at + 1 :] for place in places(members(part))}
+    rows = {name: place for place in states for name in relation.inputs[place].columns}
+    for pair in plain_equalities(relation):
+        for one, two in (pair, pair[::-1]):
+            if one not in deltas or two not in rows:
+                continue
+            came = _known(deltas[one], one, extents)
+            there = _known(relation.inputs[rows[two]], two, extents)
+            if came is None or came.inserted is None or there is None:
+                continue
+            state = states[rows[two]]
+            other = there.after if state is State.NEW else there.before
+            if other is not None and came.inserted.is_apart_from(other):
+                return True
+    return False
+
+
+def empty_terms(relation: Join, node: Node, changed: Sequence[bool], extents: ExtentsOf) -> set[int]:
+    """The parts of a node, as bit masks, whose terms must be empty; one term stays, so that something is
+    computed."""
+    terms = [at for at, part in enumerate(node.parts) if changes(part, changed)]
+    empty = [at for at in terms if is_empty(relation, node, at, changed, extents)]
+    return {members(node.parts[at]) for at in (empty if len(empty) < len(terms) else empty[:-1])}
+
+
+def left_out(
+    relation: Join, tree: Tree, changed: Sequence[bool], extents: ExtentsOf
+) -> Iterator[tuple[int, int]]:
+    """The terms of a whole tree that must be empty, each as two sets: its part, and the others beside it."""
+    if isinstance(tree, int):
+        return
+    empty = empty_terms(relation, tree, changed, extents)
+    yield from ((part, members(tree) ^ part) for part in sorted(empty))
+    for part in tree.parts:
+        if members(part) not in empty:
+            yield from left_out(relation, part, changed, extents)
+
+
+def _of_delta(relation: Join, part: Tree, changed: Sequence[bool]) -> dict[str, Relation]:
+    """The columns of a part's delta that hold nothing but values of changed rows, and the input of each:
+    where only one of the relations changed."""
+    inside = [place for place in places(members(part)) if changed[place]]
+    if len(inside) != 1:
+        return {}
+    return dict.fromkeys(relation.inputs[inside[0]].columns, relation.inputs[inside[0]])
+
+
+def _known(child: Relation, column: str, extents: ExtentsOf) -> Extents | None:
+    stored = scan_origin(child, column)
+    return None if stored is None else extents(*stored)
+
+
+def _is_null_safe(conjunct: Scalar) -> bool:
+    return any(isinstance(part, str) and _NULL_SAFE.search(part) for part in conjunct.parts)
