@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.relations import Project, Relation
 from viewkeeper.algebra.scalars import Named, column
+from viewkeeper.algebra.summary_delta import adds_up
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole, TableInfo
 from viewkeeper.analyse.holes import holes
 from viewkeeper.analyse.parsing import tokenize
@@ -18,9 +19,11 @@ from viewkeeper.errors import DefinitionError
 from viewkeeper.execute.engine import Engine
 from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.library import KnownView, Library
+from viewkeeper.plan import methods, representation
 from viewkeeper.plan.exactness import obstacle
-from viewkeeper.plan.layout import Layout, bag_layout, layout_of
-from viewkeeper.plan.methods import refuse_unsuitable
+from viewkeeper.plan.layout import Layout, Types, bag_layout, counted_layout, layout_of
+from viewkeeper.plan.methods import Method
+from viewkeeper.plan.representation import Representation
 from viewkeeper.situations import source_facts
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import parse_path, quote, show_path
@@ -76,19 +79,19 @@ def define(
     )
     columns = _named(definition, referee(definition.query))
     analysis = _renamed(analysis, [name for name, _ in columns])
-    analysis, layout = _laid_out(referee, analysis, columns)
     name = show_path(definition.name)
+    analysis, layout = _laid_out(referee, analysis, columns)
+    asked = dict(definition.properties)
+    is_bag = layout.groups is None and layout.rows is not None
+    representation.refuse_unsuitable(name, asked, is_bag=is_bag, columns=dict(columns))
+    if representation.pinned(asked) is Representation.CNT:
+        layout = counted(referee, analysis, columns)
     view = KnownView(name, uuid.uuid4().hex, definition, analysis, layout, {})
     view = _with_columns_listed(replace(view, sources=source_facts(engine, view, library.views)))
     with_it = library.with_views(view)
     with_it.graph.order()  # raises when it closes a circle
-    refuse_unsuitable(
-        name,
-        dict(definition.properties),
-        groups=layout.groups is not None,
-        keyed=bool(with_it.keys()[name]),
-    )
-    return view
+    _refuse_method(view, keyed=bool(with_it.keys()[name]))
+    return replace(view, layout=_in_parts(layout, definition))
 
 
 def _as_redefined(sql: str, resolver: Resolver, redefined: Collection[str]) -> str:
@@ -114,16 +117,72 @@ def _no_rows(layout: Layout) -> str:
     return f"WITH stored AS (SELECT {stored})\n{shown}"
 
 
+def relaid(
+    engine: Engine,
+    library: Library,
+    known: KnownView,
+    definition: ViewDefinition,
+    wanted: Representation | None = None,
+) -> KnownView:
+    """A view with other table properties, its copies stored as these say, or as wanted; its query means what
+    it meant."""
+
+    def referee(sql: str) -> list[tuple[str, str]]:
+        return engine.catalog.schema(sql, definition.session)
+
+    layout, asked = known.layout, dict(definition.properties)
+    kinds = [kind for _, kind in referee(_no_rows(layout))]
+    columns = list(zip(layout.columns, kinds, strict=True))
+    is_bag = known.analysis.relation is not None and (layout.groups is None or layout.counted)
+    representation.refuse_unsuitable(known.name, asked, is_bag=is_bag, columns=dict(columns))
+    form = wanted or representation.pinned(asked) or known.representation
+    if is_bag and layout.counted is not (form is Representation.CNT):
+        if form is Representation.CNT:
+            layout = counted(referee, known.analysis, columns)
+        else:
+            layout = bag_layout(columns, known.analysis.relation)
+    altered = replace(known, definition_id=uuid.uuid4().hex, definition=definition, layout=layout)
+    _refuse_method(altered, keyed=bool(library.keys()[known.name]))
+    return replace(altered, layout=_in_parts(layout, definition))
+
+
+def _refuse_method(view: KnownView, *, keyed: bool) -> None:
+    groups = view.layout.groups
+    methods.refuse_unsuitable(
+        view.name,
+        dict(view.definition.properties),
+        groups=groups is not None,
+        keyed=keyed,
+        adds_up=groups is not None and not view.layout.counted and adds_up(groups),
+    )
+
+
+def _in_parts(layout: Layout, definition: ViewDefinition) -> Layout:
+    """Groups are stored in parts if SDAPPEND is asked for."""
+    return replace(layout, in_parts=methods.pinned(dict(definition.properties)) is Method.SDAPPEND)
+
+
+def counted(referee: Referee, analysis: Analysis, columns: list[tuple[str, str]]) -> Layout:
+    """A bag, stored as CNT."""
+    assert analysis.relation is not None
+    return counted_layout(analysis.relation, columns, _types(referee))
+
+
+def _types(referee: Referee) -> Types:
+    def types(relation: Relation) -> Mapping[str, str]:
+        kinds = [kind for _, kind in referee(print_relation(relation))]
+        return dict(zip(relation.columns, kinds, strict=True))
+
+    return types
+
+
 def _laid_out(
     referee: Referee, analysis: Analysis, columns: list[tuple[str, str]]
 ) -> tuple[Analysis, Layout]:
     if analysis.relation is None:
         return analysis, bag_layout(columns, None)
 
-    def types(relation: Relation) -> Mapping[str, str]:
-        kinds = [kind for _, kind in referee(print_relation(relation))]
-        return dict(zip(relation.columns, kinds, strict=True))
-
+    types = _types(referee)
     reason = obstacle(analysis.relation, types)
     if reason is not None:
         return Analysis(analysis.text, None, reason), bag_layout(columns, None)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from viewkeeper.errors import LeaseError, LedgerError, RefreshError, ViewkeeperError
@@ -76,6 +76,10 @@ class Work:
     """What operations take, to choose how to install by."""
     extract_first: bool = False
     """Whether computing waits for all that is extracted."""
+    in_place: bool = False
+    """Whether what is defined keeps its storage table."""
+    readers: Sequence[ViewState] = ()
+    """Views that have seen the rows of what is defined already."""
 
     @property
     def installs(self) -> list[Install]:
@@ -180,7 +184,7 @@ class EpochRunner:
     def _stage_and_publish(self, lease: Lease, epoch: int, work: Work, executor: Executor) -> EpochRecord:
         branch = storage.branch_name(epoch)
         installs = work.installs
-        for name in work.define:
+        for name in () if work.in_place else work.define:
             view = work.views[name]
             self._engine.create_storage(work.inputs[name].storage, view.layout, view.definition)
             self._emit(PointPassed(f"storage of {name} made"))
@@ -230,7 +234,8 @@ class EpochRunner:
             for step in work.installs
             if step.view not in work.define
         ]
-        return [*branches, *drop_tables(epoch, [work.inputs[name].storage for name in work.define])]
+        made = () if work.in_place else work.define
+        return [*branches, *drop_tables(epoch, [work.inputs[name].storage for name in made])]
 
     @staticmethod
     def _install_context(epoch: int, branch: str, work: Work) -> InstallContext:
@@ -277,6 +282,9 @@ class EpochRunner:
                     epoch,
                 )
             )
+        for reader in work.readers:
+            seen = {name: snapshots[name] for name in work.define if name in reader.vector}
+            states.append(replace(reader, vector={**reader.vector, **seen}, epoch=epoch))
         return NewEpoch(
             id=epoch,
             source_versions={table: version or "" for table, version in work.plan.versions},
@@ -360,12 +368,15 @@ def _refresh(
         estimates["copies"] = (
             outcome.variant == BY_VALUE
         )  # not if it was known: now and then it is tried anew
+    head = heads.get(view.storage)
+    if view.layout.in_parts:
+        is_whole = plan.installer is Installer.OVERWRITE and head is not None
+        estimates["groups"] = head.added if is_whole and head is not None else view.groups_when_whole
     if outcome is None:
         return ViewRefreshRecord(plan.view, plan.strategy.value, None, plan.reason, estimates=estimates)
     counts = outcome.counts
     installed = outcome.variant
     if plan.strategy is Strategy.FULL:
-        head = heads.get(view.storage)
         rows = head.added if head is not None else 0
         return ViewRefreshRecord(
             plan.view, plan.strategy.value, installed, plan.reason, rows, rows, None, None,

@@ -85,6 +85,8 @@ class Experience:
     joins: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
     with_copies: frozenset[str] = frozenset()
     rates: Rates = field(default_factory=lambda: BELIEVED)
+    groups_when_whole: Mapping[str, int] = field(default_factory=dict)
+    """Of views that are stored in parts, how many groups they had when they were last stored whole."""
 
 
 NO_EXPERIENCE = Experience()
@@ -93,7 +95,11 @@ NO_EXPERIENCE = Experience()
 def experience(ledger: Ledger, views: Iterable[str]) -> Experience:
     """All that is known from earlier epochs of these views."""
     told_of = ledger.estimates(views, _EPOCHS)
-    return Experience(lessons(told_of), _with_copies(told_of), known_rates(ledger))
+    whole: dict[str, int] = {}
+    for _, view, estimated in told_of:  # newest first
+        if estimated.get("groups") is not None:
+            whole.setdefault(view, estimated["groups"])
+    return Experience(lessons(told_of), _with_copies(told_of), known_rates(ledger), whole)
 
 
 def known_rates(ledger: Ledger) -> Rates:

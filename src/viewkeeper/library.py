@@ -15,6 +15,7 @@ from viewkeeper.ledger.records import ViewRecord, ViewState
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.methods import Method, pinned
+from viewkeeper.plan.representation import Representation, can_be_counted
 from viewkeeper.plan.view_keys import key_of_view
 from viewkeeper.sql.quoting import parse_path, show_path
 
@@ -48,6 +49,14 @@ class KnownView:
     def method(self) -> Method | None:
         """How its definition says that it is to be installed, if it does."""
         return pinned(dict(self.definition.properties))
+
+    @property
+    def representation(self) -> Representation | None:
+        """How copies of its rows are stored; ``None`` if there is no choice."""
+        if self.layout.counted:
+            return Representation.CNT
+        is_bag = self.layout.hashed and can_be_counted(self.layout.types)
+        return Representation.DUP if is_bag else None
 
     def record(self, epoch: int) -> ViewRecord:
         """For the ledger, as defined in that epoch."""

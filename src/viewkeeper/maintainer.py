@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from viewkeeper.altering import Altering
 from viewkeeper.analyse.statements import CreateView
 from viewkeeper.constraints import Constraint, checks
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
-from viewkeeper.defining import Resolver, define, refuse_reserved
+from viewkeeper.defining import Resolver, define, refuse_reserved, relaid
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError
@@ -32,6 +33,7 @@ from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.planner import plan_epoch, unfilled
+from viewkeeper.plan.representation import advisable, pinned
 from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
@@ -168,6 +170,23 @@ class Maintainer:
             redefined.add(other)
             library = library.with_views(follower)
         return tuple(followers)
+
+    def alter(self, name: str, properties: Mapping[str, str]) -> EpochRecord | None:
+        """Set table properties of a view, and store it as they say; ``None`` if it has them all."""
+        with self.lease() as lease:
+            library = self.library()
+            known = library.views[name]
+            asked = {**dict(known.definition.properties), **properties}
+            if asked == dict(known.definition.properties):
+                return None
+            definition = replace(known.definition, properties=tuple(asked.items()))
+            after = relaid(self.engine, library, known, definition)
+            return self._altered(lease, library, after, "its table properties were set")
+
+    def _altered(self, lease: Lease, library: Library, after: KnownView, reason: str) -> EpochRecord:
+        record = Altering(self.ledger, self.engine, self._runner, library, lease).run(after, reason)
+        self.engine.see(snapshots_of(self.library(), [after.name]))
+        return record
 
     def drop(self, name: str) -> EpochRecord:
         """Drop a view that no other view reads."""
@@ -408,7 +427,23 @@ class Maintainer:
             library = self.library()
             filled = [name for name in names if library.states[name].snapshot is not None]
             views = stored_views(self.engine, library, filled)
-            return Keeping(self.ledger, self.engine, library, lease, self._emit).run(views, retention)
+            done = Keeping(self.ledger, self.engine, library, lease, self._emit).run(views, retention)
+            return [replace(each, stored_as=self._converted(lease, each.view)) for each in done]
+
+    def _converted(self, lease: Lease, name: str) -> str | None:
+        """Store a bag in the other way, if so many copies of its rows, or so few, make that advisable."""
+        library = self.library()
+        view, state = library.views[name], library.states[name]
+        now = view.representation
+        if now is None or pinned(dict(view.definition.properties)) is not None:
+            return None
+        copies = self.engine.copies(state.storage, view.layout)
+        wanted = now if copies is None else advisable(now, copies)
+        if copies is None or wanted is now:
+            return None
+        after = relaid(self.engine, library, view, view.definition, wanted)
+        self._altered(lease, library, after, f"{copies:.1f} copies of a row on average")
+        return wanted.value
 
     # Verify.
 

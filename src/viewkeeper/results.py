@@ -183,6 +183,8 @@ class Upkept:
     files_after: int
     expired: int
     dropped: int
+    stored_as: str | None = None
+    """``cnt`` or ``dup``, if copies of its rows are stored so from now on, and were not before."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -48,6 +48,7 @@ def observe(
             key=keys[name],
             method=library.views[name].method,
             has_copies=name in experience.with_copies,
+            groups_when_whole=experience.groups_when_whole.get(name),
         )
         for name in ordered
     )

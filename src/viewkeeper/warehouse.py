@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from viewkeeper.analyse.statements import (
+    AlterView,
     CreateCube,
     CreateView,
     DropView,
@@ -105,6 +106,9 @@ class Warehouse:
                 return self._refresh_rows(self._create(statement, parsed))
             case CreateCube():
                 record = self._maintainer.create(*parsed.views)
+                return self._refresh_rows([] if record is None else epoch_of(record).views)
+            case AlterView():
+                record = self._maintainer.alter(self._find(_text(parsed.name)), dict(parsed.properties))
                 return self._refresh_rows([] if record is None else epoch_of(record).views)
             case RefreshView():
                 full = "full" if parsed.full else None

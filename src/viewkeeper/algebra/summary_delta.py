@@ -309,6 +309,32 @@ def as_stored(groups: Groups, combined: Relation) -> Relation:
     return Project(combined, (*keep(groups.keys), *values))
 
 
+# Parts: the summary-deltas themselves are stored, and combined by whoever reads them.
+
+
+def adds_up(groups: Groups) -> bool:
+    """Whether a group is the sum of its parts, deletions among them."""
+    return all(each.combine.survives_deletions for each in groups.kept)
+
+
+def as_parts(groups: Groups, sd: Relation) -> Relation:
+    """T of a summary-delta whose rows are stored as they are: all of them are new."""
+    values = [compose("CAST(", column(name), f" AS {groups.type_of(name)})") for name in _names(groups)]
+    named = map(Named, _names(groups), values)
+    return Project(sd, (*keep(groups.keys), *named, Named(ROW, _NO_ROW), Named(OPERATION, words("'I'"))))
+
+
+def folded(groups: Groups, parts: Relation) -> Relation:
+    """γ_{keys; ⊕ of each kept value}(parts): the groups, as they would be stored whole."""
+    combined = Aggregate(parts, groups.keys, tuple(_combining(kept) for kept in groups.all_kept))
+    whole = as_stored(groups, combined)
+    return Filter(whole, compose(column(GROUP_COUNT), " <> 0")) if groups.keys else whole
+
+
+def _names(groups: Groups) -> list[str]:
+    return [kept.name for kept in groups.all_kept]
+
+
 def _final(kept: Kept, groups: Groups) -> Scalar:
     value = compose("CAST(", column(kept.name), f" AS {groups.type_of(kept.name)})")
     if kept.counter is None:

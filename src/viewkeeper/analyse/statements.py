@@ -75,6 +75,14 @@ class DropView:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterView:
+    """``ALTER MATERIALIZED VIEW v SET TBLPROPERTIES (…)``."""
+
+    name: tuple[str, ...]
+    properties: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ShowViews:
     """``SHOW MATERIALIZED VIEWS``."""
 
@@ -87,7 +95,7 @@ class Passthrough:
 
 
 Statement: TypeAlias = (
-    CreateView | CreateCube | RefreshView | ExplainView | DropView | ShowViews | Passthrough
+    CreateView | CreateCube | AlterView | RefreshView | ExplainView | DropView | ShowViews | Passthrough
 )
 
 _POLICIES = ("auto", "incremental strict", "incremental", "full")
@@ -113,6 +121,12 @@ def parse_statement(sql: str) -> Statement:
                     cursor.expect("VIEW")
                 view = _create(cursor, or_replace=or_replace)
                 return CreateCube(view) if is_cube else view
+        case "ALTER" if cursor.take("MATERIALIZED"):
+            cursor.expect("VIEW")
+            name = cursor.name()
+            cursor.expect("SET")
+            cursor.expect("TBLPROPERTIES")
+            return cursor.last(AlterView(name, cursor.list(_property)))
         case "REFRESH" if cursor.take("MATERIALIZED"):
             cursor.expect("VIEW")
             return cursor.last(RefreshView(cursor.name(), full=cursor.take("FULL")))

@@ -56,7 +56,9 @@ def upkeep_table(views: Sequence[Upkept]) -> Table:
     short = _short_names([view.view for view in views])
     for view in views:
         counts = (view.files_before, view.files_after, view.expired, view.dropped)
-        table.add_row(short[view.view], *(_count(n, shown=True) for n in counts), escape(view.reason or ""))
+        stored_as = f"stored as {view.stored_as}" if view.stored_as else None
+        why = "; ".join(each for each in (view.reason, stored_as) if each)
+        table.add_row(short[view.view], *(_count(n, shown=True) for n in counts), escape(why))
     return table
 
 

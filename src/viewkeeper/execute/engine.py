@@ -10,6 +10,7 @@ from typing import Protocol
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from viewkeeper.algebra.aggregates import GROUP_COUNT
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.errors import DefinitionError, LedgerError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event
@@ -21,6 +22,7 @@ from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.verifying import Comparison, compare_all
 from viewkeeper.install import storage
 from viewkeeper.install.publish import Head, heads, run_chores
+from viewkeeper.install.row_hash import HASH
 from viewkeeper.ledger.records import Chore
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.overflows import overflow_search
@@ -138,6 +140,15 @@ class Engine:
                 f"the tables cannot be asked: {first_line(error)}",
                 code="VK-UNKNOWN-TABLE" if "NOT_FOUND" in (error.getCondition() or "") else "VK-UNANSWERED",
             ) from error
+
+    def copies(self, table: str, layout: Layout) -> float | None:
+        """How many copies a row of a bag has, on average; ``None`` if it has no rows."""
+        rows, distinct = "count(*)", f"approx_count_distinct({HASH})"
+        if layout.counted:
+            rows, distinct = f"sum({quote(layout.stored_name(GROUP_COUNT))})", "count(*)"
+        query = f"SELECT {rows} AS rows, {distinct} AS different FROM {storage.table_sql(table)}"
+        (found,) = self.catalog.session.sql(query).collect()
+        return found["rows"] / found["different"] if found["different"] else None
 
     def distinct(self, table: str, version: str, columns: Sequence[str]) -> dict[str, int]:
         """About how many values these columns of a source have: by its own statistics, else counted now. What

@@ -244,7 +244,7 @@ class Executor:
             f"count_if({OPERATION} = 'R') AS recompute",
             f"coalesce(min({GROUP_COUNT}), 0) AS least",
         ).collect()[0]
-        if counted["least"] < 0:
+        if counted["least"] < 0 and not step.in_parts:
             raise _negative(step.view, f"a group would hold {counted['least']} rows")
         marked = int(counted["recompute"])
         if marked:

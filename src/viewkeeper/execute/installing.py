@@ -99,7 +99,7 @@ class Installing:
     def _method(self) -> Method:
         """The one that is asked for, or the cheapest for what was counted."""
         if isinstance(self.step.source, ComputeRows):
-            return Method.FULLRECOMP
+            return self.step.expected or Method.FULLRECOMP  # or parts are folded
         if isinstance(self.step.source, ComputeBag):
             return Method.GENINSTALL
         if self.step.method is not None:

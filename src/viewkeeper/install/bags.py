@@ -15,7 +15,7 @@ from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.install.counts import Counts, delete_matching, hint
 from viewkeeper.install.row_hash import HASH, row_hash
 from viewkeeper.plan.steps import ComputeBag, Install
-from viewkeeper.sql.printer import at_version
+from viewkeeper.sql.printer import at_version, copies_of
 from viewkeeper.sql.quoting import quote
 
 BY_VALUE = "apply bag by value"
@@ -117,8 +117,9 @@ def _columns(install: Install) -> str:
 def _copies(install: Install) -> str:
     """The inserted rows, each as often as its weight says, with its hash."""
     names = ", ".join(quote(field.name) for field in install.layout.fields)
+    copies = "\n".join(copies_of(WEIGHT))
     return (
         f"SELECT {names}, {_hash(_source(install))} AS {HASH} FROM {install.source.name}\n"
-        f"LATERAL VIEW explode(array_repeat(0, CAST({WEIGHT} AS INT))) AS _vk_n\n"
+        f"{copies}\n"
         f"WHERE {WEIGHT} > 0"
     )

@@ -4,7 +4,8 @@ Variants by what was counted (Mumick et al. 1997, Section 4.3, and our own) and 
 2000, Section 3.2). Only new groups are a plain INSERT. SDCURSOR is one MERGE: by group key, or, if no group
 is new, by the identity of the stored rows, which reads no column of the view. SDBATCH deletes the rows that
 change or go by their identity, which can broadcast the change (a MERGE that updates cannot: Spark drops the
-hint); then what is new or changed is inserted. SDOVERWRITE writes all groups anew.
+hint); then what is new or changed is inserted. SDOVERWRITE writes all groups anew. SDAPPEND inserts parts of
+groups, which readers combine.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Variant(Enum):
     """No group is new."""
     REPLACE = "delete and insert groups"
     REBUILD = "write all groups anew"
+    APPEND = "append parts of groups"
 
 
 def variant(counts: Counts, method: Method) -> Variant:
@@ -38,6 +40,8 @@ def variant(counts: Counts, method: Method) -> Variant:
     >>> [variant(counts, Method.SDCURSOR).value for counts in (Counts(inserted=3), Counts(updated=3))]
     ['insert new groups', 'merge groups by identity']
     """
+    if method is Method.SDAPPEND:
+        return Variant.APPEND
     if not counts.updated + counts.deleted:
         return Variant.INSERT
     match method:
@@ -54,7 +58,7 @@ def statements(install: Install, counts: Counts, method: Method) -> tuple[str, .
     if not counts.total:
         return ()
     match variant(counts, method):
-        case Variant.INSERT:
+        case Variant.INSERT | Variant.APPEND:
             return (_insert(install),)
         case Variant.MERGE | Variant.MATCHED:
             return (_merge(install, counts),)

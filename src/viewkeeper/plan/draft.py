@@ -149,6 +149,8 @@ class Draft:
 
     def method(self, view: ViewInput) -> Method | None:
         """What the definition asks for, or the options, where it suits the view."""
+        if view.layout.in_parts:
+            return Method.SDAPPEND
         asked = view.method or self.situation.options.install
         if asked is Method.KEYINSTALL and not view.key:
             return None

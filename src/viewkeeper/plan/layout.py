@@ -2,26 +2,29 @@
 
 A view whose query ends in GROUP BY or DISTINCT is stored as *groups*: the keys and what is kept for each
 aggregate, hidden columns among them; the user's columns (an AVG, a HAVING) are worked out when it is read.
-Any other view is stored as a *bag*: the user's rows, every copy a row.
+Any other view is a *bag*. As DUP every copy is a row. As CNT it is stored as the groups of all its columns,
+with the count of each, and each is shown as often as that says (:mod:`viewkeeper.plan.representation`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT, keep_for
+from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
+    Expand,
     Field,
     Filter,
     Project,
     Relation,
     TableAt,
 )
-from viewkeeper.algebra.scalars import Named, Scalar, column, compose, keep
-from viewkeeper.algebra.summary_delta import ROW, Groups
+from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep
+from viewkeeper.algebra.summary_delta import ROW, Groups, folded
 
 Types = Callable[[Relation], Mapping[str, str]]
 """Asks Spark for the types of a relation's columns; only analysis, no job."""
@@ -38,6 +41,10 @@ class Layout:
     groups: Groups | None
     present: tuple[Named, ...]
     visible: Scalar | None
+    counted: bool = False
+    """Whether it is a bag stored as CNT."""
+    in_parts: bool = False
+    """Whether a group may be stored in several rows, to be combined (SDAPPEND)."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -61,10 +68,29 @@ class Layout:
         """The stored rows with Iceberg's identity of each."""
         return TableAt(table, snapshot, (*self.fields, Field("_row_id", ROW)))
 
+    def whole(self, stored: Relation) -> Relation:
+        """The stored rows, with the parts of each group combined."""
+        if not self.in_parts:
+            return stored
+        assert self.groups is not None
+        return folded(self.groups, stored)
+
     def shown(self, stored: Relation) -> Relation:
-        """The user's rows, made of stored ones. Filter and project only, so it applies to deltas too."""
-        rows = stored if self.visible is None else Filter(stored, self.visible)
-        return Project(rows, self.present)
+        """The user's rows, made of stored ones."""
+        whole = self.whole(stored)
+        rows = whole if self.visible is None else Filter(whole, self.visible)
+        if not self.counted:
+            return Project(rows, self.present)
+        return Expand(Project(rows, (*self.present, *keep([GROUP_COUNT]))), GROUP_COUNT)
+
+    def shown_change(self, stored: Delta) -> Delta:
+        """A change of the user's rows, made of one of the stored rows (whole groups): a counted row weighs
+        its count."""
+        rows = stored.relation if self.visible is None else Filter(stored.relation, self.visible)
+        weight = column(WEIGHT)
+        if self.counted:
+            weight = compose(weight, " * ", column(GROUP_COUNT))
+        return Delta(Project(rows, (*self.present, Named(WEIGHT, weight))))
 
     def stored_name(self, name: str) -> str:
         return next(field.stored for field in self.fields if field.name == name)
@@ -81,6 +107,13 @@ def bag_layout(columns: Sequence[tuple[str, str]], rows: Relation | None) -> Lay
         present=tuple(_as_declared(item, kind) for item, (_, kind) in zip(keep(names), columns, strict=True)),
         visible=None,
     )
+
+
+def counted_layout(relation: Relation, columns: Sequence[tuple[str, str]], types: Types) -> Layout:
+    """Every row once, with the number of its copies."""
+    every_row = Aggregate(relation, relation.columns, ())
+    values = {name: column(name) for name in relation.columns}
+    return replace(_groups_layout(every_row, values, None, dict(columns), types), counted=True)
 
 
 def stored_type(kind: str) -> str:

@@ -12,7 +12,6 @@ from viewkeeper.algebra.expressions import Expression, Node
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import (
     Field,
-    Filter,
     Join,
     Nothing,
     Project,
@@ -23,6 +22,7 @@ from viewkeeper.algebra.relations import (
 )
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
 from viewkeeper.plan.common_deltas import CommonDeltas, Problem
+from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.propagation import Propagation, propagation
 from viewkeeper.plan.situation import Counted, Situation, Span, ViewInput
 from viewkeeper.plan.steps import Extract, Share, Step, Strategy
@@ -206,16 +206,19 @@ class ViewLeaves:
         parent, outcome = self._parents[table]
         layout = parent.layout
         missed = self._extracted(self._span(table))
-        if missed is not None:
+        if missed is not None and layout.in_parts:
+            # Parts that came say nothing of the groups that they are parts of.
+            before, now = (parent.stored_at(at) for at in (self._view.vector[table], parent.snapshot))
+            missed = difference(layout, layout.whole(now), layout.whole(before))
+        elif missed is not None:
             known = tuple(Field(field.stored, field.name) for field in layout.fields)
             rows = Project(
                 missed.relation,
                 (*(Named(field.name, column(field.stored)) for field in known), *keep([WEIGHT])),
             )
-            visible: Relation = rows if layout.visible is None else Filter(rows, layout.visible)
-            missed = Delta(Project(visible, (*layout.present, *keep([WEIGHT]))))
-        now = None if outcome.delta is None else _staged_delta(outcome.delta, parent, outcome)
-        return plus((missed, now))
+            missed = layout.shown_change(Delta(rows))
+        in_epoch = None if outcome.delta is None else _staged_delta(outcome.delta, parent, outcome)
+        return plus((missed, in_epoch))
 
     def _extracted(self, span: tuple[str, str | None, str | None]) -> Delta | None:
         step = self._bench.extracts.get(span)
@@ -263,8 +266,8 @@ def _fields(relation: Relation, scan: Scan, *more: str) -> Relation:
     return Project(relation, (*items, *keep(more)))
 
 
-def difference(new: Relation, old: Relation) -> Delta:
-    """The delta between two states of a view, each given as rows."""
-    both = plus((inserted(new), deleted(old)))
+def difference(layout: Layout, new: Relation, old: Relation) -> Delta:
+    """The delta of what a view shows, between two states of what is stored of it, in whole groups."""
+    both = plus((layout.shown_change(inserted(new)), layout.shown_change(deleted(old))))
     assert both is not None
     return consolidate(both)

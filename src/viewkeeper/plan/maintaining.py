@@ -6,19 +6,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
+from viewkeeper.algebra.deltas import Delta, consolidate
 from viewkeeper.algebra.derived_changes import Upper, derived_changes
 from viewkeeper.algebra.estimates import SMALL_ROWS
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.preaggregation import preaggregation
-from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, scans
+from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, UnionAll, scans
 from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.delta import delta, insert_only
-from viewkeeper.algebra.scalars import column, compose, keep
+from viewkeeper.algebra.scalars import Named, column, compose, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,
     Groups,
+    as_parts,
     can_combine,
+    folded,
     groups_from_rows,
     is_self_maintainable,
     marked_keys,
@@ -29,15 +31,17 @@ from viewkeeper.algebra.summary_delta import (
     touched_by_summary_delta,
 )
 from viewkeeper.plan.draft import Draft
-from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
+from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.propagation import Propagation
 from viewkeeper.plan.sharing import SharedDelta, groups_touched, joined_tables
 from viewkeeper.plan.situation import Aggregates, ViewInput
-from viewkeeper.plan.steps import ComputeBag, ComputeGroups, Installer, Strategy, Work
+from viewkeeper.plan.steps import ComputeBag, ComputeGroups, ComputeRows, Installer, Strategy, Work
 
 _FEWER = 2
 """Aggregating first is a pass of its own; it must leave less than half of the rows."""
+_FOLD_AT = 2
+"""Parts are folded when there are so many for a group: then a reader takes twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,47 @@ class Maintaining:
         installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
         return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
 
+    def _parts_of_groups(self, groups: Groups, leaves: ViewLeaves) -> Maintained | None:
+        """SDAPPEND: the summary-delta itself is appended, and no stored group is read, until there are so
+        many parts that they are folded."""
+        draft, view = self.draft, self.view
+        prepared = self._prepared_changes(groups, leaves)
+        if prepared is None:
+            return None
+        sd = leaves.share(
+            summary_delta(groups, prepared.relation, insert_only=True), prepared.source, prepared.parts
+        )
+        parts = as_parts(groups, sd)
+        step = ComputeGroups(draft.name("parts"), view.name, parts, in_parts=True)
+        draft.add(step)
+        came = Staged(step.name, tuple(Field(each, each) for each in parts.columns), sd.rows)
+        visible = None
+        if draft.has_children(view):
+            touched: Relation = view.stored
+            if groups.keys:
+                touched = restrict(touched, Project(came, keep(groups.keys)))
+            after = folded(groups, _both(touched, came))
+            visible = draft.visible(view, difference(view.layout, after, folded(groups, touched)))
+        self._outcome(visible)
+        if self._is_to_fold:
+            columns = tuple(field.stored for field in view.layout.fields)
+            whole = folded(groups, _both(view.stored, came))
+            stored = tuple(Named(field.stored, column(field.name)) for field in view.layout.fields)
+            rows = ComputeRows(draft.name("rows"), view.name, Project(whole, stored), columns, staged=False)
+            draft.add(rows)
+            installer = draft.install(view, Installer.OVERWRITE, rows, Method.SDAPPEND)
+        else:
+            installer = draft.install(view, Installer.MERGE_GROUPS, step, self.expected)
+        return Maintained(installer, prepared.derived_from, prepared.cost, tuple(leaves.propagations))
+
+    @property
+    def _is_to_fold(self) -> bool:
+        whole, rows = self.view.groups_when_whole, self.view.rows
+        return whole is not None and rows is not None and rows > _FOLD_AT * max(1, whole)
+
     def _groups(self, groups: Groups, leaves: ViewLeaves) -> Maintained | None:
+        if self.view.layout.in_parts:
+            return self._parts_of_groups(groups, leaves)
         draft, view = self.draft, self.view
         stored = view.identified
         derived_from, cost = None, self.work.incremental
@@ -236,15 +280,17 @@ class Maintaining:
         before: Relation = stored
         if groups.keys:
             before = restrict(stored, Project(touched, keep(groups.keys)))
-        layout = self.view.layout
-        both = plus((inserted(layout.shown(remaining)), deleted(layout.shown(before))))
-        assert both is not None
-        return consolidate(both)
+        return difference(self.view.layout, remaining, before)
 
     def _outcome(self, delta_name: str | None) -> None:
         self.draft.outcomes[self.view.name] = ParentOutcome(
             Strategy.INCREMENTAL, delta_name, None, self.work.changed or 0
         )
+
+
+def _both(stored: Relation, came: Relation) -> Relation:
+    """Stored parts of groups, and those that came."""
+    return UnionAll((stored, Project(came, keep(stored.columns))))
 
 
 def _parts_of(edge: Edge, changed: Sequence[str]) -> tuple[str, ...]:

@@ -25,11 +25,14 @@ class Method(Enum):
     """∇V and ΔV explicit: delete, and append."""
     SDOVERWRITE = "sdoverwrite"
     """All groups written anew, those that are not touched as they were."""
+    SDAPPEND = "sdappend"
+    """The summary-delta is appended as it is; readers combine the parts of a group, until they are folded."""
     KEYINSTALL = "keyinstall"
     GENINSTALL = "geninstall"
 
 
 OF_GROUPS = (Method.SDCURSOR, Method.SDBATCH, Method.SDOVERWRITE)
+"""Any of them will do at any time. SDAPPEND is another matter: it is how the view is stored."""
 OF_BAGS = (Method.KEYINSTALL, Method.GENINSTALL)
 
 
@@ -44,12 +47,15 @@ def _asked(properties: Mapping[str, str]) -> str | None:
     return None if asked == "auto" else asked
 
 
-def refuse_unsuitable(view: str, properties: Mapping[str, str], *, groups: bool, keyed: bool) -> None:
-    """Raise if the method that a definition asks for cannot be had."""
+def refuse_unsuitable(
+    view: str, properties: Mapping[str, str], *, groups: bool, keyed: bool, adds_up: bool = False
+) -> None:
+    """Raise if the method that a definition asks for cannot be had. ``adds_up``: what is kept for a group is
+    the sum of what is kept for its parts, deletions among them."""
     asked = _asked(properties)
     if asked is None:
         return
-    suitable = OF_GROUPS if groups else OF_BAGS
+    suitable = (*OF_GROUPS, Method.SDAPPEND) if groups else OF_BAGS
     found = next((method for method in suitable if method.value == asked), None)
     if found is None:
         listed = ", ".join(method.value for method in suitable)
@@ -58,6 +64,12 @@ def refuse_unsuitable(view: str, properties: Mapping[str, str], *, groups: bool,
             f"view {view}: {PROPERTY} is {asked!r}, but it is {what}",
             code="VK-INSTALL-METHOD",
             hint=f"One of: auto, {listed}. To recompute it always, use REFRESH POLICY full.",
+        )
+    if found is Method.SDAPPEND and not adds_up:
+        raise DefinitionError(
+            f"view {view}: {PROPERTY} is 'sdappend', but not all of its aggregates add up",
+            code="VK-INSTALL-METHOD",
+            hint="Counts, sums and averages do; a minimum or maximum does not survive deletions.",
         )
     if found is Method.KEYINSTALL and not keyed:
         raise DefinitionError(

@@ -185,6 +185,13 @@ def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
                 sizes.touched * sizes.stored_width,
                 installs=True,
             )
+        case Method.SDAPPEND:
+            yield Load(
+                Operation.INSERT,
+                changed_rows=sizes.touched,
+                changed_bytes=sizes.touched * sizes.stored_width,
+                installs=True,
+            )
         case Method.SDBATCH | Method.KEYINSTALL | Method.GENINSTALL:
             if gone:
                 by_key = method is Method.KEYINSTALL
@@ -231,8 +238,10 @@ def _stored_bytes(sizes: Sizes) -> float:
     return sizes.stored_rows * sizes.stored_width
 
 
-def methods_for(*, groups: bool, keyed: bool = False) -> tuple[Method, ...]:
+def methods_for(*, groups: bool, keyed: bool = False, in_parts: bool = False) -> tuple[Method, ...]:
     """Those that suit a view."""
+    if in_parts:
+        return (Method.SDAPPEND, Method.FULLRECOMP)
     suitable = OF_GROUPS if groups else OF_BAGS if keyed else (Method.GENINSTALL,)
     return (*suitable, Method.FULLRECOMP)
 

@@ -20,8 +20,9 @@ def expected_prices(draft: Draft, view: ViewInput, work: Work, changed: Sequence
     sizes = expected_sizes(draft, view, work, changed)
     if sizes is None:
         return []
-    groups = view.layout.groups is not None
-    return prices(sizes, draft.situation.rates, methods_for(groups=groups, keyed=bool(view.key)))
+    layout = view.layout
+    methods = methods_for(groups=layout.groups is not None, keyed=bool(view.key), in_parts=layout.in_parts)
+    return prices(sizes, draft.situation.rates, methods)
 
 
 def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[str]) -> Sizes | None:

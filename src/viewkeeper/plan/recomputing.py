@@ -38,7 +38,7 @@ class Recomputing:
         delta_name = None
         if has_children and view.snapshot is not None and view.needs_full is None:
             stored = view.stored
-            delta_name = draft.visible(view, difference(view.layout.shown(rows), view.layout.shown(stored)))
+            delta_name = draft.visible(view, difference(view.layout, rows, view.layout.whole(stored)))
         rows_name = self._shown_rows(rows) if has_children else None
         draft.outcomes[view.name] = ParentOutcome(Strategy.FULL, delta_name, rows_name, view.rows or 0)
         return draft.install(view, Installer.OVERWRITE, step), upper

@@ -182,7 +182,7 @@ def sharing_between(
 
 def star_of_view(layout: Layout, definition: ViewDefinition) -> Star | None:
     """A view as a star, if it is stored as the groups of one block."""
-    if layout.groups is None:
+    if layout.groups is None or layout.counted or layout.in_parts:
         return None
     # Tables are named in full: where unqualified names lead makes no difference.
     return star_of(layout.groups, replace(definition.session, catalog="", namespace=()))

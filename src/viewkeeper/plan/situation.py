@@ -40,6 +40,8 @@ class ViewInput:
     """How its definition says that it is to be installed, if it does."""
     has_copies: bool = False
     """Whether equal rows were in the way the last time that some were deleted."""
+    groups_when_whole: int | None = None
+    """How many groups there were when each was last stored in one row, if it is stored in parts."""
 
     @property
     def stored(self) -> TableAt:

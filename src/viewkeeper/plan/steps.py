@@ -87,6 +87,8 @@ class ComputeGroups:
     draft: str | None = None
     recomputed: Relation | None = None
     recomputed_from: str | None = None
+    in_parts: bool = False
+    """Whether these are parts of groups, to be combined with those that are stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,9 @@ from viewkeeper.algebra.scalars import Scalar
 from viewkeeper.sql.quoting import ident, ident_path, literal, parse_path, read_options
 from viewkeeper.sql.selects import Select, Term, conjunction, fits, indented, own_terms, scalar_text
 
+_CHUNK = 1_000_000
+"""Copies of a row that are made at once."""
+
 
 def print_relation(relation: Relation) -> str:
     """The relation as one Spark SELECT.
@@ -222,12 +225,10 @@ class _Printer:
         return lines
 
     def _expand(self, relation: Expand) -> Select:
-        # array_repeat of 0 is empty, where sequence(1, 0) would count down.
         operand = self._operand(relation.child, 1)
-        count = operand.terms[relation.count].text
-        copies = f"LATERAL VIEW explode(array_repeat(0, CAST({count} AS INT))) _vk_copies AS _vk_copy"
         terms = {name: term for name, term in operand.terms.items() if name != relation.count}
-        return Select(terms, (*_prefixed("FROM ", operand.lines), copies))
+        copies = copies_of(operand.terms[relation.count].text)
+        return Select(terms, (*_prefixed("FROM ", operand.lines), *copies))
 
     def _repeat(self, relation: Repeat) -> Select:
         operand = self._operand(relation.child, 1)
@@ -235,6 +236,17 @@ class _Printer:
         repeated = f"LATERAL VIEW explode(array({numbers})) _vk_repeats AS {ident(relation.number)}"
         own = own_terms([relation.number], "_vk_repeats")
         return Select({**operand.terms, **own}, (*_prefixed("FROM ", operand.lines), repeated))
+
+
+def copies_of(count: str) -> tuple[str, str]:
+    """The clauses after FROM that give each row as often as ``count`` says, in chunks: a row may be there
+    some hundred million times, and an array of that length would not fit."""
+    # array_repeat of 0 is empty, where sequence(1, 0) would count down.
+    rest = f"{count} - _vk_chunk * {_CHUNK}"
+    return (
+        f"LATERAL VIEW explode(sequence(0L, greatest({count} - 1, 0L) DIV {_CHUNK})) _vk_chunks AS _vk_chunk",
+        f"LATERAL VIEW explode(array_repeat(0, CAST(least({rest}, {_CHUNK}) AS INT))) _vk_copies AS _vk_copy",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,5 +78,5 @@ def test_bags_are_deleted_by_row_identity_alone():
     merge, insert = bags.statements(install_of(large, (SALES, STORES)), Counts(5, 5))
     assert "_vk_t._row_id = _vk_s._vk_row" in merge
     assert "city" not in merge
-    assert "explode(array_repeat(0, CAST(_vk_w AS INT)))" in insert
+    assert "explode(array_repeat(0, CAST(least(_vk_w" in insert
     assert "xxhash64(" in insert

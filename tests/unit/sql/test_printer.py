@@ -197,7 +197,9 @@ CASES: dict[str, tuple[Relation, str]] = {
         """\
         SELECT r1.store, r1.qty
         FROM delta_pos AS r1
-        LATERAL VIEW explode(array_repeat(0, CAST(r1._vk_w AS INT))) _vk_copies AS _vk_copy""",
+        LATERAL VIEW explode(sequence(0L, greatest(r1._vk_w - 1, 0L) DIV 1000000)) _vk_chunks AS _vk_chunk
+        LATERAL VIEW explode(array_repeat(0, CAST(least(r1._vk_w - _vk_chunk * 1000000, 1000000) AS INT))) \
+_vk_copies AS _vk_copy""",
     ),
     "line breaks in the user's text are left where they are": (
         Distinct(Distinct(Project(POS, (Named("s", words("'a\nb'")),)))),

@@ -1,0 +1,102 @@
+"""A view altered where it stands: its table properties, and with them how its rows are stored.
+
+A bag that becomes CNT, or DUP again, and groups that are no longer stored in parts, are written from what is
+stored of them, not from their sources, into a new storage table, which takes the place of the old one in one
+epoch. Until that is published, and should it never be, the old one is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from viewkeeper.algebra.relations import Project, Relation
+from viewkeeper.algebra.scalars import Named, column
+from viewkeeper.epochs import EpochRunner, Work
+from viewkeeper.execute.engine import Engine
+from viewkeeper.install.storage import new_storage_name
+from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.records import EpochRecord, Lease, ViewState
+from viewkeeper.library import KnownView, Library
+from viewkeeper.plan import steps
+from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.situation import ViewInput
+from viewkeeper.plan.steps import ComputeRows, EpochPlan, Install, Installer, Publish, Strategy, ViewPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Altering:
+    """Publishes views that are defined otherwise, and hold the same rows."""
+
+    ledger: Ledger
+    engine: Engine
+    runner: EpochRunner
+    library: Library
+    lease: Lease
+
+    def run(self, after: KnownView, reason: str) -> EpochRecord:
+        """Put ``after`` in the place of the view of that name."""
+        name = after.name
+        before, state = self.library.views[name], self.library.states[name]
+        moves = before.layout != after.layout
+        storage = new_storage_name(self.engine.catalog_name) if moves else state.storage
+        has_rows = state.snapshot is not None
+        conversion = _conversion(before, after, state, storage) if moves and has_rows else ()
+        latest = self.ledger.latest()
+        view = ViewPlan(
+            name,
+            Strategy.FULL if conversion else Strategy.UNCHANGED,
+            Installer.OVERWRITE if conversion else None,
+            reason,
+            steps.Work(),
+            (),
+            tuple(state.vector.items()),
+        )
+        versions = {} if latest is None else latest.source_versions
+        work = Work(
+            plan=EpochPlan((view,), conversion, tuple(versions.items())),
+            inputs={name: _input(after, state, storage)},
+            views={**self.library.views, name: after},
+            define=(name,),
+            without_data=() if has_rows else (name,),
+            in_place=not moves,
+            readers=tuple(self._readers(name, state)) if conversion else (),
+        )
+        return self.runner.run(self.lease, work)
+
+    def _readers(self, name: str, state: ViewState) -> Iterator[ViewState]:
+        """The views that have seen all of its rows, and so those that it is converted to. One that lags
+        behind finds no way from the old storage to the new one, and is recomputed when its turn comes."""
+        for child in self.library.graph.children(name):
+            reader = self.library.states.get(child)
+            if reader is not None and reader.vector.get(name) == state.snapshot:
+                yield reader
+
+
+def _input(view: KnownView, state: ViewState, storage: str) -> ViewInput:
+    return ViewInput(
+        view.name, view.definition, view.analysis, view.layout, storage, state.snapshot, state.vector
+    )
+
+
+def _conversion(
+    before: KnownView, after: KnownView, state: ViewState, storage: str
+) -> tuple[ComputeRows, Install, Publish]:
+    stored = before.layout.stored(state.storage, state.snapshot)
+    columns = tuple(field.stored for field in after.layout.fields)
+    converted = _converted(before.layout, after.layout, stored)
+    rows = ComputeRows("", after.name, converted, columns, staged=False)
+    install = Install(after.name, storage, None, Installer.OVERWRITE, after.layout, rows)
+    return rows, install, Publish((after.name,))
+
+
+def _converted(before: Layout, after: Layout, stored: Relation) -> Relation:
+    """Rows that are stored in one way, as the other stores them."""
+    if after.counted:
+        assert after.groups is not None
+        rows: Relation = replace(after.groups, child=before.shown(stored)).rows
+    elif before.counted:
+        rows = before.shown(stored)
+    else:
+        rows = before.whole(stored)
+    return Project(rows, tuple(Named(field.stored, column(field.name)) for field in after.fields))
