@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -63,6 +64,19 @@ def load(spark: SparkSession, files: Path, pattern: str) -> None:
             f"CREATE TABLE {table} USING iceberg {clause} TBLPROPERTIES ({_PROPERTIES}) "
             f"AS SELECT * FROM parquet.`{files / (table + '.parquet')}`"
         )
+
+
+def load_keyed(spark: SparkSession, files: Path, table: str, key: Sequence[str]) -> None:
+    """Make one table in the current namespace, with these columns as its identifier fields."""
+    source = str(files / f"{table}.parquet")
+    columns = ", ".join(
+        f"{field.name} {field.dataType.simpleString()}{' NOT NULL' if field.name in key else ''}"
+        for field in spark.read.parquet(source).schema.fields
+    )
+    spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg TBLPROPERTIES ({_PROPERTIES})")
+    if key:
+        spark.sql(f"ALTER TABLE {table} SET IDENTIFIER FIELDS {', '.join(key)}")
+    spark.sql(f"INSERT INTO {table} SELECT * FROM parquet.`{source}`")
 
 
 def change(spark: SparkSession, pattern: str, round_: int) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from viewkeeper.errors import ViewkeeperError
     from viewkeeper.explain import Explanation, Plan
+    from viewkeeper.plan.methods import Method
     from viewkeeper.plan.situation import Aggregates, Joins, Options
     from viewkeeper.results import Epoch, History, Verification, ViewRefresh, ViewStatus
     from viewkeeper.warehouse import Warehouse, connect
@@ -26,6 +27,7 @@ __all__ = [
     "Explanation",
     "History",
     "Joins",
+    "Method",
     "Options",
     "Plan",
     "Verification",
@@ -40,6 +42,7 @@ __all__ = [
 _HOME = {
     "Aggregates": "plan.situation",
     "Joins": "plan.situation",
+    "Method": "plan.methods",
     "Options": "plan.situation",
     "ViewkeeperError": "errors",
     "Explanation": "explain",

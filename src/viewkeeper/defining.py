@@ -19,7 +19,7 @@ from viewkeeper.errors import DefinitionError
 from viewkeeper.execute.engine import Engine
 from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.library import KnownView, Library
-from viewkeeper.plan import methods, representation
+from viewkeeper.plan import methods, representation, upkeep
 from viewkeeper.plan.exactness import obstacle
 from viewkeeper.plan.layout import Layout, Types, bag_layout, counted_layout, layout_of
 from viewkeeper.plan.methods import Method
@@ -90,7 +90,7 @@ def define(
     view = _with_columns_listed(replace(view, sources=source_facts(engine, view, library.views)))
     with_it = library.with_views(view)
     with_it.graph.order()  # raises when it closes a circle
-    _refuse_method(view, keyed=bool(with_it.keys()[name]))
+    _refuse_policies(view, keyed=bool(with_it.keys()[name]))
     return replace(view, layout=_in_parts(layout, definition))
 
 
@@ -142,15 +142,17 @@ def relaid(
         else:
             layout = bag_layout(columns, known.analysis.relation)
     altered = replace(known, definition_id=uuid.uuid4().hex, definition=definition, layout=layout)
-    _refuse_method(altered, keyed=bool(library.keys()[known.name]))
+    _refuse_policies(altered, keyed=bool(library.keys()[known.name]))
     return replace(altered, layout=_in_parts(layout, definition))
 
 
-def _refuse_method(view: KnownView, *, keyed: bool) -> None:
-    groups = view.layout.groups
+def _refuse_policies(view: KnownView, *, keyed: bool) -> None:
+    """Raise if a table property asks for what cannot be had."""
+    groups, asked = view.layout.groups, dict(view.definition.properties)
+    upkeep.refuse_unknown(view.name, asked)
     methods.refuse_unsuitable(
         view.name,
-        dict(view.definition.properties),
+        asked,
         groups=groups is not None,
         keyed=keyed,
         adds_up=groups is not None and not view.layout.counted and adds_up(groups),

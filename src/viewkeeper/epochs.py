@@ -361,8 +361,10 @@ def _refresh(
     estimates: dict[str, Any] = {"work_incremental": plan.work.incremental, "work_full": plan.work.full}
     if plan.prices:
         estimates["prices"] = {price.method.value: round(price.total, 3) for price in plan.prices}
+        estimates["corrected"] = {price.method.value: round(price.corrected, 3) for price in plan.prices}
     if outcome is not None and outcome.method is not None:
         estimates["method"] = outcome.method.value
+        estimates["paid"] = round(outcome.compute_seconds + outcome.install_seconds, 3)
     is_bag = plan.installer is Installer.APPLY_BAG
     if is_bag and outcome is not None and outcome.counts.deleted and not view.has_copies:
         estimates["copies"] = (

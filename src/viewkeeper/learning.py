@@ -6,16 +6,21 @@ that it was counted, corrects it from then on: factor = actual / estimated, per 
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from viewkeeper.ledger import Ledger
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.prices import BELIEVED, Rates, rates_of_json
 from viewkeeper.plan.situation import Counted
 from viewkeeper.plan.steps import ViewPlan
 
 _EPOCHS = 20
+_PAYMENTS = 5
+_MOST = 4.0
+"""A price is corrected by no more: what is wrong by more than that was wrong about sizes, not about speed."""
 """So far back the ledger is asked."""
 _SURPRISE = 3.0
 """A delta that holds so many times more or less than expected."""
@@ -87,6 +92,8 @@ class Experience:
     rates: Rates = field(default_factory=lambda: BELIEVED)
     groups_when_whole: Mapping[str, int] = field(default_factory=dict)
     """Of views that are stored in parts, how many groups they had when they were last stored whole."""
+    paid: Mapping[str, Mapping[Method, float]] = field(default_factory=dict)
+    """Of each view and method, how many times its price was paid."""
 
 
 NO_EXPERIENCE = Experience()
@@ -99,7 +106,30 @@ def experience(ledger: Ledger, views: Iterable[str]) -> Experience:
     for _, view, estimated in told_of:  # newest first
         if estimated.get("groups") is not None:
             whole.setdefault(view, estimated["groups"])
-    return Experience(lessons(told_of), _with_copies(told_of), known_rates(ledger), whole)
+    return Experience(lessons(told_of), _with_copies(told_of), known_rates(ledger), whole, paid_for(told_of))
+
+
+def paid_for(
+    told_of: Iterable[tuple[int, str, Mapping[str, Any]]],
+) -> dict[str, dict[Method, float]]:
+    """How many times its price each method was paid in the last epochs of each view, in the median; prices as
+    they are before they are corrected by it. One payment says little, three are believed."""
+    ratios: dict[str, dict[Method, list[float]]] = {}
+    for _, view, told_ in told_of:  # newest first
+        method, paid = told_.get("method"), told_.get("paid")
+        price = told_.get("prices", {}).get(method)
+        if not paid or not price:
+            continue
+        known = ratios.setdefault(view, {}).setdefault(Method(method), [])
+        if len(known) < _PAYMENTS:
+            known.append(paid / (price / told_.get("corrected", {}).get(method, 1.0)))
+    return {
+        view: {
+            method: min(_MOST, max(1 / _MOST, statistics.median(each))) ** (min(len(each), 3) / 3)
+            for method, each in methods.items()
+        }
+        for view, methods in ratios.items()
+    }
 
 
 def known_rates(ledger: Ledger) -> Rates:

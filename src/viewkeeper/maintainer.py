@@ -14,17 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from viewkeeper.altering import Altering
 from viewkeeper.analyse.statements import CreateView
 from viewkeeper.constraints import Constraint, checks
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
-from viewkeeper.defining import Resolver, define, refuse_reserved, relaid
+from viewkeeper.defining import Resolver, define, refuse_reserved
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.verifying import Comparison
+from viewkeeper.housekeeping import Housekeeping
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.kept_deltas import kept_deltas, plan_of
 from viewkeeper.learning import experience, known_rates
@@ -33,7 +33,6 @@ from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.planner import plan_epoch, unfilled
-from viewkeeper.plan.representation import advisable, pinned
 from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
@@ -41,7 +40,6 @@ from viewkeeper.reading import no_data, rows_of, snapshots_of
 from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.sql.quoting import show_path
-from viewkeeper.upkeep import Keeping
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +172,7 @@ class Maintainer:
     def alter(self, name: str, properties: Mapping[str, str]) -> EpochRecord | None:
         """Set table properties of a view, and store it as they say; ``None`` if it has them all."""
         with self.lease() as lease:
-            library = self.library()
-            known = library.views[name]
-            asked = {**dict(known.definition.properties), **properties}
-            if asked == dict(known.definition.properties):
-                return None
-            definition = replace(known.definition, properties=tuple(asked.items()))
-            after = relaid(self.engine, library, known, definition)
-            return self._altered(lease, library, after, "its table properties were set")
-
-    def _altered(self, lease: Lease, library: Library, after: KnownView, reason: str) -> EpochRecord:
-        record = Altering(self.ledger, self.engine, self._runner, library, lease).run(after, reason)
-        self.engine.see(snapshots_of(self.library(), [after.name]))
-        return record
+            return self._housekeeping(lease).alter(name, properties)
 
     def drop(self, name: str) -> EpochRecord:
         """Drop a view that no other view reads."""
@@ -344,7 +330,9 @@ class Maintainer:
         plan = plan_epoch(situation)
         if plan.changes_nothing:
             return plan
-        return self._run(lease, library, situation, plan, seconds={"observe": time.monotonic() - started})
+        record = self._run(lease, library, situation, plan, seconds={"observe": time.monotonic() - started})
+        self._housekeeping(lease).keep_up(record)
+        return record
 
     def repair(self, name: str) -> EpochRecord:
         """Rebuild a view from the versions that the ledger recorded for it."""
@@ -421,29 +409,15 @@ class Maintainer:
                 storages[state.storage] = None
         return list(storages)
 
-    def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
-        """Rewrite the files of views' storage where that pays, and forget what no epoch shows any more."""
-        with self.lease() as lease:
-            library = self.library()
-            filled = [name for name in names if library.states[name].snapshot is not None]
-            views = stored_views(self.engine, library, filled)
-            done = Keeping(self.ledger, self.engine, library, lease, self._emit).run(views, retention)
-            return [replace(each, stored_as=self._converted(lease, each.view)) for each in done]
+    # Keep house.
 
-    def _converted(self, lease: Lease, name: str) -> str | None:
-        """Store a bag in the other way, if so many copies of its rows, or so few, make that advisable."""
-        library = self.library()
-        view, state = library.views[name], library.states[name]
-        now = view.representation
-        if now is None or pinned(dict(view.definition.properties)) is not None:
-            return None
-        copies = self.engine.copies(state.storage, view.layout)
-        wanted = now if copies is None else advisable(now, copies)
-        if copies is None or wanted is now:
-            return None
-        after = relaid(self.engine, library, view, view.definition, wanted)
-        self._altered(lease, library, after, f"{copies:.1f} copies of a row on average")
-        return wanted.value
+    def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
+        """Rewrite what is stored of views where that pays, and forget what no epoch shows any more."""
+        with self.lease() as lease:
+            return self._housekeeping(lease).maintain(names, retention)
+
+    def _housekeeping(self, lease: Lease) -> Housekeeping:
+        return Housekeeping(self.ledger, self.engine, self._runner, self._emit, lease)
 
     # Verify.
 

@@ -60,6 +60,19 @@ def cores(spark: SparkSession) -> int | None:
     return None if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
+def rows_read(spark: SparkSession, query: str) -> int | None:
+    """How many rows a query reads from the files of its only table that it cannot skip, without a job;
+    ``None`` where that cannot be asked."""
+    if is_connect(spark):
+        return None
+    try:
+        plan = spark.sql(query)._jdf.queryExecution().optimizedPlan()
+        found = plan.collectLeaves().head().stats().rowCount()
+        return int(str(found.get())) if found.isDefined() else None
+    except PySparkException:
+        return None  # a condition that needs the definition's own settings, say
+
+
 def work_session(spark: SparkSession, pins: SessionPins | None = None) -> SparkSession:
     """A session of our own beside ``spark``: the same catalogs and settings, none of its temporary views,
     with everything that gives a query its meaning pinned. Without ``pins``, ``spark``'s own meaning."""

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from viewkeeper.algebra.empty_terms import plain_equalities
+from viewkeeper.algebra.estimates import conditions_alone
 from viewkeeper.algebra.provenance import scan_origin
-from viewkeeper.algebra.relations import Join, Relation, children, scans
+from viewkeeper.algebra.relations import Filter, Join, Relation, Scan, TableAt, children, scans
 from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
@@ -18,6 +19,7 @@ from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.situation import USUAL, Options, Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
+from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import parse_path, quote_path
 
 _LARGE_ROWS = 1_000_000
@@ -66,8 +68,10 @@ def observe(
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
         extents=engine.observer.extents(_doubts(views, by_name, observed)),
+        pruned=_pruned(engine, views, observed),
         learned=experience.joins,
         rates=experience.rates,
+        paid=experience.paid,
         policy=policy,
         options=options,
         prefix=prefix,
@@ -200,17 +204,32 @@ def _doubts(
     return found
 
 
+def _pruned(engine: Engine, views: Iterable[ViewInput], observed: Observed) -> dict[Filter, int]:
+    """Rows of large tables that conditions leave to be read: the files of a partition, say."""
+    asked: dict[Filter, str] = {}
+    for view in views:
+        for join in _joins(view.analysis.relation):
+            for at in range(len(join.inputs)):
+                alone = conditions_alone(join, at)
+                if alone is None or not isinstance(alone.child, Scan):
+                    continue
+                table, version = alone.child.table, observed.versions.get(alone.child.table)
+                if version is not None and (observed.rows.get(table) or 0) >= _LARGE_ROWS:
+                    read = TableAt(table, version, alone.child.fields)
+                    asked[alone] = print_relation(Filter(read, alone.predicate))
+    found = zip(asked, engine.observer.rows_read(list(asked.values())), strict=True)
+    return {each: rows for each, rows in found if rows is not None}
+
+
 def _only_grew(span: Span, observed: Observed) -> bool:
     change = observed.changes.get(span)
     return change is not None and change.deleted == 0
 
 
 def _joins(relation: Relation | None) -> Iterator[Join]:
-    if relation is None:
-        return
     if isinstance(relation, Join):
         yield relation
-    for child in children(relation):
+    for child in () if relation is None else children(relation):
         yield from _joins(child)
 
 

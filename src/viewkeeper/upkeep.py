@@ -33,8 +33,9 @@ class Keeping:
     lease: Lease
     emit: Callable[[Event], None]
 
-    def run(self, views: Sequence[ViewInput], retention: Retention) -> list[Upkept]:
-        """``views`` as they stand; nobody else has written to their storage."""
+    def run(self, views: Sequence[ViewInput], retention: Retention | None) -> list[Upkept]:
+        """``views`` as they stand; nobody else has written to their storage. Without a retention nothing is
+        forgotten."""
         before = {view.name: self._files(view.storage) for view in views}
         reasons = {view.name: before[view.name].compaction for view in views}
         started = time.monotonic()
@@ -42,7 +43,8 @@ class Keeping:
             self._rewrite(view, before[view.name])
         moved = {view.name: self._moved(view) for view in views}
         self._publish({name: to for name, to in moved.items() if to is not None}, reasons, started)
-        removed = self._forget({view.name for view in views}, retention)
+        names = {view.name for view in views}
+        removed = dict.fromkeys(names, (0, 0)) if retention is None else self._forget(names, retention)
         return [
             Upkept(
                 view.name,

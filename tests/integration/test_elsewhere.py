@@ -115,13 +115,13 @@ CHILD = textwrap.dedent(
 )
 
 
-def run_child(how: str, where: str, folder: Path, **more: str) -> dict[str, object]:
-
+def run_child(how: str, where: str, folder: Path, script: str = CHILD, **more: str) -> dict[str, object]:
+    """What a script says that runs in a process of its own."""
     child = subprocess.run(
         [
             sys.executable,
             "-c",
-            CHILD,
+            script,
             how,
             where,
             str(folder),

@@ -139,3 +139,24 @@ def test_new_parents_are_not_looked_for_among_old_children(
     shop.spark.sql("INSERT INTO line VALUES (300, 1, 5)")
     shop.refresh(policy="incremental")
     assert_exact(shop)
+
+
+def test_files_that_a_condition_skips_do_not_count(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viewkeeper.situations._LARGE_ROWS", 0)
+    spark = wh.spark
+    spark.sql("CREATE TABLE visits (day INT, c INT) USING iceberg PARTITIONED BY (day)")
+    spark.sql("INSERT INTO visits SELECT INT(id % 10), INT(id % 7) FROM range(1000)")
+    spark.sql("CREATE TABLE people (c INT, name STRING) USING iceberg")
+    spark.sql("INSERT INTO people SELECT INT(id), concat('p', id) FROM range(7)")
+    wh.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT name, day FROM visits JOIN people ON visits.c = people.c "
+        "WHERE day = 3"
+    )
+    spark.sql("INSERT INTO people VALUES (1, 'twin')")
+    (told,) = wh.plan(policy="incremental").views[0].propagations
+    monkeypatch.setattr("viewkeeper.situations._LARGE_ROWS", 1 << 40)
+    (blind,) = wh.plan(policy="incremental").views[0].propagations
+    width = 8  # two columns of four bytes
+    assert blind.cost - told.cost == 900 * width, "nine of ten partitions are not read"
+    wh.refresh(policy="incremental")
+    assert_exact(wh)

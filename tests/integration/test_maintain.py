@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from world import assert_exact, assert_tidy
 
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import DefinitionError, ViewkeeperError
 from viewkeeper.events import Event, PointPassed
 from viewkeeper.warehouse import Warehouse
 
@@ -97,3 +97,27 @@ def test_a_compaction_that_was_not_published_is_adopted(
     busy.refresh(policy="incremental")
     assert_exact(busy)
     assert_tidy(busy)
+
+
+def test_upkeep_after_an_epoch_where_a_view_asks_for_it(busy: Warehouse) -> None:
+    bloom = "write.parquet.bloom-filter-enabled.column.item"
+    properties = f"TBLPROPERTIES ('viewkeeper.maintain' = 'auto', '{bloom}' = 'true')"
+    busy.sql(f"CREATE MATERIALIZED VIEW kept {properties} AS SELECT item, qty FROM sales")
+    busy.sql("CREATE MATERIALIZED VIEW left AS SELECT item, qty FROM sales")
+    for qty in range(12):
+        busy.spark.sql(f"INSERT INTO sales VALUES (1, 'nut', {qty})")
+        busy.refresh("kept", "left", policy="incremental")
+    files = {
+        name: busy.spark.table(f"{busy._library().states[f'lake.default.{name}'].storage}.files").count()
+        for name in ("kept", "left")
+    }
+    assert files["kept"] < 8 < files["left"]
+    storage = busy._library().states["lake.default.kept"].storage
+    shown = {row["key"] for row in busy.spark.sql(f"SHOW TBLPROPERTIES {storage}").collect()}
+    assert bloom in shown
+    assert_exact(busy)
+    with pytest.raises(DefinitionError) as raised:
+        busy.sql(
+            "CREATE MATERIALIZED VIEW v TBLPROPERTIES ('viewkeeper.maintain' = 'daily') AS SELECT 1 AS x"
+        )
+    assert raised.value.code == "VK-UPKEEP-POLICY"

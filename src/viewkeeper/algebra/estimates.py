@@ -15,6 +15,7 @@ from viewkeeper.algebra.reading_costs import UNKNOWN_WIDTH, is_broadcast, width
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
+    Filter,
     Join,
     Relation,
     Repeat,
@@ -24,7 +25,7 @@ from viewkeeper.algebra.relations import (
     scans,
 )
 from viewkeeper.algebra.rules.leaves import Leaves
-from viewkeeper.algebra.scalars import Scalar
+from viewkeeper.algebra.scalars import Scalar, compose
 
 SMALL_ROWS = 200_000
 """A table of at most so many rows is broadcast to a delta, whatever is known of the delta."""
@@ -87,7 +88,8 @@ def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
 def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinSizes:
     """What a join's inputs and their deltas hold, as far as it is known; the rest is guessed."""
     inputs = []
-    for child, has_changed in zip(relation.inputs, changed, strict=True):
+    for at, (child, has_changed) in enumerate(zip(relation.inputs, changed, strict=True)):
+        alone = conditions_alone(relation, at)
         known, changed_rows = size(child, leaves), delta_size(child, leaves)
         rows = float(UNKNOWN_ROWS if known is None else known)
         delta = rows / _UNKNOWN_SHARE if changed_rows is None else float(changed_rows)
@@ -102,9 +104,22 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
                 delta if has_changed else None,
                 _distinct(child, relation, leaves),
                 _width(child, leaves),
+                None if alone is None else leaves.pruned_size(alone),
             )
         )
     return JoinSizes(tuple(inputs), relation.conjuncts, leaves.corrections)
+
+
+def conditions_alone(relation: Join, at: int) -> Filter | None:
+    """A table that is joined, under the conditions that concern it alone; ``None`` if there are none."""
+    child = relation.inputs[at]
+    own = [each for each in relation.conjuncts if each.columns and each.columns <= set(child.columns)]
+    if not own or not isinstance(child, Scan):
+        return None
+    predicate = own[0]
+    for each in own[1:]:
+        predicate = compose(predicate, " AND ", each)
+    return Filter(child, predicate)
 
 
 def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, float]:

@@ -33,7 +33,8 @@ _EQUALS = re.compile(r"\s*(=|==|<=>)\s*\Z")
 @dataclass(frozen=True)
 class JoinInput:
     """One relation of a join: its name and columns, its rows before and after, those of its delta (``None``
-    when it did not change), what is known of the distinct values of its columns, and the bytes of a row."""
+    when it did not change), what is known of the distinct values of its columns, and the bytes of a row; and
+    how many rows are in the files that its conditions leave to be read, if that is known."""
 
     name: str
     columns: frozenset[str]
@@ -42,6 +43,7 @@ class JoinInput:
     delta: float | None
     distinct: Mapping[str, float] = field(default_factory=dict)
     width: float = 1.0
+    read: float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """What the operands of a delta expression cost to read on Spark, in bytes: the linear metric of Lee et al.
 (2001), with the rows of each operand weighed by what is read of them.
 
-Of a table only the columns that the view needs are read, and their types tell about how wide they are. To
-begin with a table takes time, however little it holds: its files are looked up, and where it is small, it is
-broadcast, which is a job. The delta of several relations is nowhere stored, it only passes through; one that
-is too large to be broadcast is shuffled: written, sent and read again.
+Of a table only the columns that the view needs are read, and their types tell about how wide they are; and
+only the files that the conditions on it cannot skip. To begin with a table takes time, however little it
+holds: its files are looked up, and where it is small, it is broadcast, which is a job. The delta of several
+relations is nowhere stored, it only passes through; one that is too large to be broadcast is shuffled:
+written, sent and read again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from viewkeeper.algebra.expressions import places
-from viewkeeper.algebra.join_sizes import JoinSizes
+from viewkeeper.algebra.join_sizes import JoinInput, JoinSizes
 
 SMALL_VALUES = 8_000_000
 """A delta of at most so many values, which take about 128 MiB, is broadcast to the tables that it is joined
@@ -78,11 +79,11 @@ class ReadingCosts:
 
     @cached_property
     def old(self) -> Sequence[float]:
-        return [OPENED + each.old * each.width for each in self._sizes.inputs]
+        return [OPENED + _read(each, each.old) * each.width for each in self._sizes.inputs]
 
     @cached_property
     def new(self) -> Sequence[float]:
-        return [OPENED + each.new * each.width for each in self._sizes.inputs]
+        return [OPENED + _read(each, each.new) * each.width for each in self._sizes.inputs]
 
     def delta(self, relations: int) -> float:
         """Of |Δ(⋈P)| rows, each as wide as those of the relations together."""
@@ -93,3 +94,8 @@ class ReadingCosts:
         if not small:
             return bytes_read * _SHUFFLED
         return bytes_read * _PASSED_ON if len(inputs) > 1 else bytes_read
+
+
+def _read(table: JoinInput, rows: float) -> float:
+    """Of so many rows."""
+    return rows if table.read is None else min(rows, table.read)

@@ -17,6 +17,7 @@ from viewkeeper.events import Event
 from viewkeeper.execute.catalog import Catalog
 from viewkeeper.execute.embedded import CATALOG, embedded_session
 from viewkeeper.execute.executor import Executor
+from viewkeeper.execute.faults import FAULTS, marks_in
 from viewkeeper.execute.observing import Observer
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.verifying import Comparison, compare_all
@@ -183,6 +184,10 @@ class Engine:
                 code, hint = "VK-OVERFLOW", "Cast to a wider type in the view's query."
                 where = None if view is None else self._overflowing(view, versions)
                 what = f"a sum is too large for its type, {where}: {what}" if where else what
+        for fault in FAULTS:
+            if fault.marks & marks_in(str(error)):
+                what, code, hint = f"{fault.what} ({what})", fault.code, fault.hint
+                break
         return RefreshError(
             f"{name}: {what}; every view is as it was", code=code, hint=hint, view=view.name if view else None
         )

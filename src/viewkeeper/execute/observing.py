@@ -16,7 +16,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.execute.catalog import Catalog, TableFacts
 from viewkeeper.execute.tuning import reading_files
 from viewkeeper.plan.situation import Span
-from viewkeeper.session import cores
+from viewkeeper.session import cores, rows_read
 from viewkeeper.sources.contract import Change
 from viewkeeper.sources.iceberg import IcebergSource
 from viewkeeper.sql.quoting import parse_path
@@ -46,6 +46,7 @@ class Observer:
         self._session = session
         self._catalog = catalog
         self._sources: dict[str, IcebergSource] = {}
+        self._rows_read: dict[str, int | None] = {}
         self.read_options = reading_files(cores(session))
 
     def source(self, table: str) -> IcebergSource:
@@ -87,6 +88,14 @@ class Observer:
                     observed.changes[span] = found
         for table, version in observed.versions.items():
             observed.rows[table] = self.source(table).row_count(table, version)
+
+    def rows_read(self, queries: Sequence[str]) -> list[int | None]:
+        """How many rows each of these queries reads from files that it cannot skip; from metadata alone.
+        ``None`` where Spark does not tell, as over Connect."""
+        for query in queries:
+            if query not in self._rows_read:
+                self._rows_read[query] = rows_read(self._session, query)
+        return [self._rows_read[query] for query in queries]
 
     def extents(self, questions: Mapping[Span, set[str]]) -> dict[tuple[Span, str], Extents]:
         """Between which values these columns lie, as far as it is known without reading rows."""

@@ -27,6 +27,8 @@ _PROPERTIES = {
     # Lets a session write to the epoch's branch, made on the way from main.
     "write.wap.enabled": "true",
 }
+_PASSED_ON = ("write.parquet.", "write.target-file-size-bytes", "write.distribution-mode", "write.metadata.")
+"""Properties of a view that its storage table gets: bloom filters, compression, sizes of files."""
 
 
 def new_storage_name(catalog: str) -> str:
@@ -59,7 +61,8 @@ def create_storage(storage: str, layout: Layout, definition: ViewDefinition) -> 
     partitioned = (
         f"\nPARTITIONED BY ({', '.join(definition.partitioned_by)})" if definition.partitioned_by else ""
     )
-    properties = {**_PROPERTIES, "viewkeeper.view": show_path(definition.name)}
+    asked = {key: value for key, value in definition.properties if key.startswith(_PASSED_ON)}
+    properties = {**asked, **_PROPERTIES, "viewkeeper.view": show_path(definition.name)}
     listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
     create = (
         f"CREATE TABLE {table_sql(storage)} ({columns}) USING iceberg{partitioned}\nTBLPROPERTIES ({listed})"

@@ -12,6 +12,7 @@ from viewkeeper.algebra.expressions import Expression, Node
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import (
     Field,
+    Filter,
     Join,
     Nothing,
     Project,
@@ -117,6 +118,10 @@ class ViewLeaves:
         if scan.table in self._parents:
             return self._parents[scan.table][0].rows
         return self._situation.rows.get(scan.table)
+
+    def pruned_size(self, relation: Filter) -> int | None:
+        """As it was asked for."""
+        return self._situation.pruned.get(relation)
 
     def delta_size(self, scan: Scan) -> int | None:
         """Rows of the delta, at most."""

@@ -140,6 +140,8 @@ class Price:
     method: Method
     compute: float
     install: float
+    corrected: float = 1.0
+    """By which factor, because of what was paid before."""
 
     @property
     def total(self) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 
 from viewkeeper.algebra.estimates import joined_rows, read_bytes
 from viewkeeper.algebra.reading_costs import width
 from viewkeeper.algebra.relations import scans
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.prices import Price, Sizes, methods_for, prices
 from viewkeeper.plan.sharing import groups_touched
 from viewkeeper.plan.situation import ViewInput
@@ -22,7 +24,26 @@ def expected_prices(draft: Draft, view: ViewInput, work: Work, changed: Sequence
         return []
     layout = view.layout
     methods = methods_for(groups=layout.groups is not None, keyed=bool(view.key), in_parts=layout.in_parts)
-    return prices(sizes, draft.situation.rates, methods)
+    return corrected(prices(sizes, draft.situation.rates, methods), draft.situation.paid.get(view.name, {}))
+
+
+def corrected(found: Sequence[Price], paid: Mapping[Method, float]) -> list[Price]:
+    """Prices times what was paid for them before. What nobody paid yet is taken to be as wrong as the others:
+    a machine that is slow for one is slow for all.
+
+    >>> prices = [Price(Method.SDBATCH, 1.0, 1.0), Price(Method.FULLRECOMP, 0.0, 3.0)]
+    >>> [(price.method.value, price.total) for price in corrected(prices, {Method.SDBATCH: 2.0})]
+    [('sdbatch', 4.0), ('fullrecomp', 6.0)]
+    >>> [price.method.value for price in corrected(prices, {Method.SDBATCH: 2.0, Method.FULLRECOMP: 1.0})]
+    ['fullrecomp', 'sdbatch']
+    """
+    usual = statistics.fmean(paid.values()) if paid else 1.0
+    times = [paid.get(price.method, usual) for price in found]
+    again = [
+        Price(each.method, each.compute * by, each.install * by, by)
+        for each, by in zip(found, times, strict=True)
+    ]
+    return sorted(again, key=lambda price: price.total)
 
 
 def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[str]) -> Sizes | None:

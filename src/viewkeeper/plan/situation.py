@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from viewkeeper.algebra.empty_terms import Extents
-from viewkeeper.algebra.relations import TableAt
+from viewkeeper.algebra.relations import Filter, TableAt
 from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.plan.layout import Layout
@@ -129,12 +129,16 @@ class Situation:
     """Of sources: about how many values some of their columns have."""
     types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources: the types of their columns."""
+    pruned: Mapping[Filter, int] = field(default_factory=dict)
+    """Of large sources that are read under a condition: rows of the files that it cannot skip."""
     extents: Mapping[tuple[Span, str], Extents] = field(default_factory=dict)
     """Of sources that changed: between which values some of their columns lie."""
     learned: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
     """Of each view and part of its joins what was counted last."""
     rates: Rates = field(default_factory=lambda: BELIEVED)
     """What operations take here."""
+    paid: Mapping[str, Mapping[Method, float]] = field(default_factory=dict)
+    """Of each view and method, how many times its price was paid before."""
     policy: str | None = None
     options: Options = USUAL
     prefix: str = "vk"

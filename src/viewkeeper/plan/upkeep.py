@@ -11,11 +11,34 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from viewkeeper.errors import DefinitionError
+
 SMALL_BYTES = 16 * 1024 * 1024
 _MANY_SMALL = 8
 """Opening so many files takes as long as reading one that holds all their rows."""
 _MANY_DELETED = 0.1
 _MANY_MANIFESTS = 50
+
+
+PROPERTY = "viewkeeper.maintain"
+"""The table property that says when the files of a view are looked after."""
+_POLICIES = ("manual", "auto")
+
+
+def keeps_up(properties: Mapping[str, str]) -> bool:
+    """Whether files are rewritten after the epoch that makes it worth while, and not only when asked for."""
+    return properties.get(PROPERTY, "manual").lower() == "auto"
+
+
+def refuse_unknown(view: str, properties: Mapping[str, str]) -> None:
+    """Raise if the policy that a definition asks for is none."""
+    asked = properties.get(PROPERTY, "manual").lower()
+    if asked not in _POLICIES:
+        raise DefinitionError(
+            f"view {view}: {PROPERTY} is {asked!r}",
+            code="VK-UPKEEP-POLICY",
+            hint=f"One of: {', '.join(_POLICIES)}.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

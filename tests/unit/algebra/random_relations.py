@@ -62,6 +62,9 @@ class MemoryLeaves:
     def size(self, scan: Scan) -> int | None:
         return None
 
+    def pruned_size(self, relation: Filter) -> int | None:
+        return None
+
     def delta_size(self, scan: Scan) -> int | None:
         return None
 

@@ -12,14 +12,17 @@ from stored_groups import installed
 
 from viewkeeper.algebra.aggregates import FUNCTIONS, GROUP_COUNT, Class, keep_for
 from viewkeeper.algebra.deltas import apply, consolidate
-from viewkeeper.algebra.relations import Aggregate, AggregateCall, Field, Relation, Staged
+from viewkeeper.algebra.relations import Aggregate, AggregateCall, Field, Project, Relation, Staged, UnionAll
 from viewkeeper.algebra.rules.delta import delta, insert_only
 from viewkeeper.algebra.rules.leaves import new, old
-from viewkeeper.algebra.scalars import column
+from viewkeeper.algebra.scalars import column, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,
     ROW,
     Groups,
+    adds_up,
+    as_parts,
+    folded,
     groups_from_rows,
     is_self_maintainable,
     marked_keys,
@@ -113,6 +116,27 @@ def test_touched_groups_merged_into_the_stored_are_the_new_groups(batch: int) ->
         fresh = groups_from_rows(groups, marked_keys(groups, draft), leaves)
         final = recomputed(groups, draft, fresh) if marked else draft
         assert installed(groups, before, evaluate(final, leaves.stored)) == after, f"seed {seed}"
+
+
+def test_parts_of_groups_fold_into_the_new_groups() -> None:
+    tried = 0
+    for seed in range(4 * CASES):
+        random = Random(seed)
+        _, groups = grouped(random)
+        leaves = random_leaves(random)
+        change = delta(groups.child, leaves)
+        if change is None or not adds_up(groups):
+            continue
+        tried += 1
+        before, after = both_states(groups.rows, leaves)
+        leaves.stored["storage"] = (groups.rows.columns, before)
+        stored = Staged("storage", tuple(Field(name, name) for name in groups.rows.columns))
+        prepared = prepare_changes(groups, change, insert_only=True)
+        parts = as_parts(groups, summary_delta(groups, prepared, insert_only=True))
+        both = UnionAll((stored, Project(parts, keep(stored.columns))))
+        assert evaluate(folded(groups, stored), leaves.stored) == before, f"seed {seed}"
+        assert evaluate(folded(groups, both), leaves.stored) == after, f"seed {seed}"
+    assert tried > CASES / 4
 
 
 def rounded(value: object) -> object:

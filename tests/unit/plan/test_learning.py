@@ -8,7 +8,8 @@ import pytest
 
 from viewkeeper.algebra.relations import Field, Join, Project, Scan
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column
-from viewkeeper.learning import lessons, told, whole
+from viewkeeper.learning import lessons, paid_for, told, whole
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.situation import Counted, Situation
 from viewkeeper.plan.steps import Share
@@ -78,3 +79,22 @@ def test_after_a_surprise_parts_are_counted_again() -> None:
         NAME: {"a ⋈ b ⋈ c": Counted(12, 10)},
         "lake.default.other": {"x ⋈ y": Counted(1, 2)},
     }
+
+
+def told_payment(method: str, price: float, paid: float, corrected: float = 1.0) -> dict[str, object]:
+    prices = {method: price, "fullrecomp": 9.0}
+    return {"method": method, "paid": paid, "prices": prices, "corrected": {method: corrected}}
+
+
+def test_prices_are_corrected_by_what_was_paid() -> None:
+    twice = [(at, "v", told_payment("sdbatch", 1.0, 2.0)) for at in range(3)]
+    assert paid_for(twice)["v"] == {Method.SDBATCH: pytest.approx(2.0)}
+    once = paid_for(twice[:1])["v"][Method.SDBATCH]
+    assert 1.0 < once < 2.0, "one payment says little"
+    again = [(at, "v", told_payment("sdbatch", 2.0, 2.0, corrected=2.0)) for at in range(3)]
+    assert paid_for(again) == paid_for(twice), "a corrected price that was paid stays corrected"
+    odd = [(9, "v", told_payment("sdbatch", 1.0, 500.0)), *again]
+    assert paid_for(odd)["v"][Method.SDBATCH] == pytest.approx(2.0), "one that was odd makes no difference"
+    far = [(at, "v", told_payment("sdbatch", 1.0, 500.0)) for at in range(3)]
+    assert paid_for(far)["v"][Method.SDBATCH] == pytest.approx(4.0), "there is a limit"
+    assert paid_for([(1, "v", {"work_full": 3}), (2, "v", {"method": "sdbatch", "paid": 1.0})]) == {}

@@ -9,7 +9,7 @@ from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.expressions import Expression
 from viewkeeper.algebra.join_sizes import JoinSizes
-from viewkeeper.algebra.relations import Join, Leaf, Relation, Scan, State, map_leaves
+from viewkeeper.algebra.relations import Filter, Join, Leaf, Relation, Scan, State, map_leaves
 
 
 class Leaves(Protocol):
@@ -29,6 +29,9 @@ class Leaves(Protocol):
 
     def size(self, scan: Scan) -> int | None:
         """Rows of the table, as far as its statistics tell."""
+
+    def pruned_size(self, relation: Filter) -> int | None:
+        """Rows of the files that cannot be skipped when a table is read under this condition, if known."""
 
     def delta_size(self, scan: Scan) -> int | None:
         """Rows of that delta, at most."""

@@ -1,0 +1,192 @@
+"""Is the choice right? Every way to refresh a view, over a grid of cases, beside the one that is chosen.
+
+Eight views, two sizes, four changes: 64 cases. In each, every method that suits the view is timed, after a
+fresh change each time, and so is the refresh as it is by default, which chooses by calibrated prices. A case
+is right if what was chosen is within 10 % of the best, or within 0.2 s. Beside it stand the paper's rules of
+thumb (Labio et al. 2000, Sections 4.1.3 and 4.2.3). Calibration sees none of these views.
+
+    python benchmarks/choice.py --save
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import report
+import viewkeeper as vk
+from viewkeeper.calibrating import calibrate
+from whips import Q10_FROM, V_SFW, V_SFWG, Lake
+
+CHANGED_PERCENT = (0.1, 1, 5, 20)
+SCALES = (0.1, 0.36)
+WARM_UP = 1
+FULL = "fullrecomp"
+GROUPS = (vk.Method.SDCURSOR, vk.Method.SDBATCH, vk.Method.SDOVERWRITE)
+KEYED = (vk.Method.KEYINSTALL, vk.Method.GENINSTALL)
+BAG = (vk.Method.GENINSTALL,)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A view: its query, the methods that suit it, and the copies of each line."""
+
+    name: str
+    query: str
+    methods: tuple[vk.Method, ...]
+    copies: int = 1
+    few_groups: bool = False
+
+
+CASES = (
+    Case(
+        "per order",
+        "SELECT l_orderkey, COUNT(*) AS n, SUM(l_tax) AS tax FROM lineitem GROUP BY l_orderkey",
+        GROUPS,
+    ),
+    Case(
+        "per part",
+        "SELECT l_partkey, SUM(l_quantity) AS qty, MAX(l_shipdate) AS last FROM lineitem GROUP BY l_partkey",
+        GROUPS,
+    ),
+    Case(
+        "per mode",
+        "SELECT l_shipmode, AVG(l_discount) AS discount, COUNT(*) AS n FROM lineitem GROUP BY l_shipmode",
+        GROUPS,
+        few_groups=True,
+    ),
+    Case("per customer", V_SFWG, GROUPS),
+    Case(
+        "per priority",
+        f"SELECT o_orderpriority, n_name, SUM(l_quantity) AS qty {Q10_FROM} GROUP BY o_orderpriority, n_name",
+        GROUPS,
+        few_groups=True,
+    ),
+    Case("lines", "SELECT l_orderkey, l_linenumber, l_quantity, l_shipmode FROM lineitem", KEYED),
+    Case("returned", V_SFW, KEYED),
+    Case("copies", "SELECT l_partkey, l_quantity, l_shipmode FROM lines", BAG, copies=3),
+)
+
+
+def rule_of_thumb(case: Case, percent: float, scale: float) -> str:
+    """What the paper's guidelines say."""
+    if case.methods != GROUPS:
+        return vk.Method.GENINSTALL.value
+    if case.few_groups:
+        return vk.Method.SDBATCH.value
+    if percent >= 10:
+        return vk.Method.SDOVERWRITE.value
+    return (vk.Method.SDCURSOR if percent < 1 and scale >= 0.3 else vk.Method.SDBATCH).value
+
+
+def measure(lake: Lake, case: Case, percent: float, rounds: int) -> tuple[dict[str, float], str, float]:
+    """The median seconds of each method; what was chosen most often, and the median of that."""
+    table = "lines" if case.copies > 1 else "lineitem"
+    lake.wh.sql(f"CREATE MATERIALIZED VIEW subject AS {case.query}")
+    taken: dict[str, list[float]] = {method.value: [] for method in case.methods} | {FULL: [], "auto": []}
+    chosen: list[str] = []
+    for round_ in range(WARM_UP + rounds):
+        for way in taken:
+            lake.change(table, percent)
+            is_auto, is_full = way == "auto", way == FULL
+            lake.wh.options = vk.Options(install=None if is_auto or is_full else vk.Method(way))
+            started = time.monotonic()
+            epoch = lake.wh.refresh(policy="auto" if is_auto else "full" if is_full else "incremental")
+            seconds = time.monotonic() - started
+            if round_ >= WARM_UP:
+                taken[way].append(seconds)
+                if is_auto:
+                    chosen.append(epoch.views[0].method or FULL)
+    assert all(check.ok for check in lake.wh.verify())
+    lake.wh.sql("DROP MATERIALIZED VIEW subject")
+    medians = {way: statistics.median(each) for way, each in taken.items()}
+    return medians, statistics.mode(chosen), medians.pop("auto")
+
+
+def is_right(medians: dict[str, float], method: str) -> bool:
+    best = min(medians.values())
+    return medians[method] <= max(1.1 * best, best + 0.2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cases", nargs="+", choices=[case.name for case in CASES])
+    parser.add_argument("--scales", type=float, nargs="+", default=list(SCALES))
+    parser.add_argument("--percents", type=float, nargs="+", default=list(CHANGED_PERCENT))
+    arguments = report.arguments(parser)
+    folder = Path(tempfile.mkdtemp(prefix="viewkeeper-", dir=arguments.data))
+    rows: list[dict[str, object]] = []
+    worst, rates = 0.0, None
+    try:
+        for scale in arguments.scales:
+            for copies in sorted({case.copies for case in CASES}):
+                lake = Lake.open(folder, arguments.data, scale, copies, arguments.rounds)
+                rates = calibrate(lake.wh) if rates is None else rates
+                lake.wh.rates = rates
+                for case in CASES:
+                    if case.copies != copies or (arguments.cases and case.name not in arguments.cases):
+                        continue
+                    for percent in arguments.percents:
+                        medians, chosen, auto = measure(lake, case, percent, arguments.rounds)
+                        rows.append(row(case, scale, percent, medians, chosen, auto))
+                        worst = max(worst, auto - max(1.15 * medians[FULL], medians[FULL] + 0.5))
+                        print(rows[-1], flush=True)
+                lake.wh.close()
+        remarks = told(rows, worst)
+        print(report.table(rows), *remarks, sep="\n\n")
+        if arguments.save:
+            report.save("choice", "The choice of a method", rows, *remarks)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def row(
+    case: Case, scale: float, percent: float, medians: dict[str, float], chosen: str, auto: float
+) -> dict[str, object]:
+    """One line of the table; methods that do not suit the view are left open."""
+    methods = dict.fromkeys((*(each.value for each in (*GROUPS, *KEYED)), FULL), "")
+    thumb = rule_of_thumb(case, percent, scale)
+    return {
+        "view": case.name,
+        "scale": scale,
+        "changed %": percent,
+        **methods,
+        **{way: f"{seconds:.2f}" for way, seconds in medians.items()},
+        "best": f"{min(medians.values()):.2f}",
+        "chosen": chosen,
+        "chosen, s": f"{medians[chosen]:.2f}",
+        "right": is_right(medians, chosen),
+        "as run": f"{auto:.2f}",
+        "rule of thumb": thumb,
+        "rule, s": f"{medians[thumb]:.2f}",
+        "rule right": is_right(medians, thumb),
+    }
+
+
+def told(rows: Sequence[dict[str, object]], worst: float) -> list[str]:
+    def total(column: str) -> float:
+        return sum(float(str(each[column])) for each in rows)
+
+    def share(column: str) -> float:
+        return sum(bool(each[column]) for each in rows) / len(rows)
+
+    best = total("best")
+    return [
+        f"{len(rows)} cases. Chosen by price: right in {share('right'):.0%}, "
+        f"all together {total('chosen, s') / best:.3f} times the best.",
+        f"By the paper's rules of thumb: right in {share('rule right'):.0%}, "
+        f"{total('rule, s') / best:.3f} times the best.",
+        f"Under auto no refresh took longer than 1.15 times recomputing, or 0.5 s: {worst <= 0} "
+        f"(by {worst:.2f} s at most).",
+    ]
+
+
+if __name__ == "__main__":
+    main()

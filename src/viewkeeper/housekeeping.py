@@ -1,0 +1,93 @@
+"""What keeps the storage of views in shape: their files, how copies are stored, what properties ask for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from viewkeeper.altering import Altering
+from viewkeeper.defining import relaid
+from viewkeeper.epochs import EpochRunner
+from viewkeeper.events import Event
+from viewkeeper.execute.engine import Engine
+from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.records import EpochRecord, Lease
+from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.representation import advisable, pinned
+from viewkeeper.plan.steps import Strategy
+from viewkeeper.plan.upkeep import Retention, keeps_up
+from viewkeeper.reading import snapshots_of
+from viewkeeper.results import Upkept
+from viewkeeper.situations import stored_views
+from viewkeeper.upkeep import Keeping
+
+logger = logging.getLogger("viewkeeper")
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeping:
+    """Under the lease, between epochs that refresh."""
+
+    ledger: Ledger
+    engine: Engine
+    runner: EpochRunner
+    emit: Callable[[Event], None]
+    lease: Lease
+
+    def alter(self, name: str, properties: Mapping[str, str]) -> EpochRecord | None:
+        """Set table properties of a view, and store it as they say; ``None`` if it has them all."""
+        library = self._library()
+        known = library.views[name]
+        asked = {**dict(known.definition.properties), **properties}
+        if asked == dict(known.definition.properties):
+            return None
+        definition = replace(known.definition, properties=tuple(asked.items()))
+        after = relaid(self.engine, library, known, definition)
+        return self._altered(library, after, "its table properties were set")
+
+    def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
+        """Rewrite what is stored where that pays, and forget what no epoch shows any more."""
+        library = self._library()
+        filled = [name for name in names if library.states[name].snapshot is not None]
+        done = self._keeping(library).run(stored_views(self.engine, library, filled), retention)
+        return [replace(each, stored_as=self._converted(each.view)) for each in done]
+
+    def keep_up(self, record: EpochRecord) -> None:
+        """Rewrite the files of what an epoch wrote, where the views say so and it pays. What fails here waits
+        for the next time: the epoch is published."""
+        library = self._library()
+        written = [view.view for view in record.views if view.strategy != Strategy.UNCHANGED.value]
+        names = [name for name in written if keeps_up(dict(library.views[name].definition.properties))]
+        if not names:
+            return
+        try:
+            self._keeping(library).run(stored_views(self.engine, library, names), None)
+        except Exception as error:
+            logger.warning("the upkeep of %s is left for later: %s", ", ".join(names), error)
+
+    def _converted(self, name: str) -> str | None:
+        """Store a bag in the other way, if so many copies of its rows, or so few, make that advisable."""
+        library = self._library()
+        view, state = library.views[name], library.states[name]
+        now = view.representation
+        if now is None or pinned(dict(view.definition.properties)) is not None:
+            return None
+        copies = self.engine.copies(state.storage, view.layout)
+        wanted = now if copies is None else advisable(now, copies)
+        if copies is None or wanted is now:
+            return None
+        after = relaid(self.engine, library, view, view.definition, wanted)
+        self._altered(library, after, f"{copies:.1f} copies of a row on average")
+        return wanted.value
+
+    def _altered(self, library: Library, after: KnownView, reason: str) -> EpochRecord:
+        record = Altering(self.ledger, self.engine, self.runner, library, self.lease).run(after, reason)
+        self.engine.see(snapshots_of(self._library(), [after.name]))
+        return record
+
+    def _keeping(self, library: Library) -> Keeping:
+        return Keeping(self.ledger, self.engine, library, self.lease, self.emit)
+
+    def _library(self) -> Library:
+        return Library.of(self.ledger.views(), self.ledger.states())
