@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from viewkeeper.algebra.empty_terms import plain_equalities
-from viewkeeper.algebra.estimates import conditions_alone
-from viewkeeper.algebra.provenance import scan_origin
-from viewkeeper.algebra.relations import Filter, Join, Relation, Scan, TableAt, children, scans
+from viewkeeper.algebra.relations import scans
 from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import Observed
+from viewkeeper.join_metadata import extents_of_joins, pruned_tables
 from viewkeeper.learning import NO_EXPERIENCE, Experience
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.situation import USUAL, Options, Situation, Span, ViewInput
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
-from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import parse_path, quote_path
-
-_LARGE_ROWS = 1_000_000
-"""Asking for the extents of two tables takes as long as reading so many rows."""
 
 
 def observe(
@@ -55,7 +48,8 @@ def observe(
         for name in ordered
     )
     by_name = {view.name: view for view in views}
-    spans = [span for view in views for span in _spans(view, by_name, observed.versions)]
+    span_of = {view.name: tuple(_spans(view, by_name, observed.versions)) for view in views}
+    spans = [span for each in span_of.values() for span in each]
     engine.observer.look_into(observed, spans, _identities(library))
     _refuse_drift(engine, [library.views[name] for name in ordered], observed, spans)
     return Situation(
@@ -67,8 +61,8 @@ def observe(
         read_options={table: engine.observer.source(table).read_options for table in observed.versions},
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
-        extents=engine.observer.extents(_doubts(views, by_name, observed)),
-        pruned=_pruned(engine, views, observed),
+        extents=extents_of_joins(engine.observer, views, span_of, observed),
+        pruned=pruned_tables(engine.observer, views, observed),
         learned=experience.joins,
         rates=experience.rates,
         paid=experience.paid,
@@ -181,56 +175,6 @@ def _spans(
             now, where = parent.snapshot, parent.storage
         if view.vector[table] != now:
             yield where, view.vector[table], now
-
-
-def _doubts(
-    views: Iterable[ViewInput], by_name: Mapping[str, ViewInput], observed: Observed
-) -> dict[Span, set[str]]:
-    """The columns whose extents could spare the reading of a large table: it is joined with another one that
-    rows only came to. See :mod:`viewkeeper.algebra.empty_terms`."""
-    found: dict[Span, set[str]] = defaultdict(set)
-    for view in views:
-        spans = {span[0]: span for span in _spans(view, by_name, observed.versions)}
-        for join in _joins(view.analysis.relation):
-            for pair in plain_equalities(join):
-                stored = [origin for column in pair if (origin := scan_origin(join, column)) is not None]
-                asked = [(spans[scan.table], column) for scan, column in stored if scan.table in spans]
-                if len(asked) == len(pair) and any(
-                    _only_grew(one, observed) and (observed.rows.get(two[0]) or 0) >= _LARGE_ROWS
-                    for (one, _), (two, _) in (asked, asked[::-1])
-                ):
-                    for span, column in asked:
-                        found[span].add(column)
-    return found
-
-
-def _pruned(engine: Engine, views: Iterable[ViewInput], observed: Observed) -> dict[Filter, int]:
-    """Rows of large tables that conditions leave to be read: the files of a partition, say."""
-    asked: dict[Filter, str] = {}
-    for view in views:
-        for join in _joins(view.analysis.relation):
-            for at in range(len(join.inputs)):
-                alone = conditions_alone(join, at)
-                if alone is None or not isinstance(alone.child, Scan):
-                    continue
-                table, version = alone.child.table, observed.versions.get(alone.child.table)
-                if version is not None and (observed.rows.get(table) or 0) >= _LARGE_ROWS:
-                    read = TableAt(table, version, alone.child.fields)
-                    asked[alone] = print_relation(Filter(read, alone.predicate))
-    found = zip(asked, engine.observer.rows_read(list(asked.values())), strict=True)
-    return {each: rows for each, rows in found if rows is not None}
-
-
-def _only_grew(span: Span, observed: Observed) -> bool:
-    change = observed.changes.get(span)
-    return change is not None and change.deleted == 0
-
-
-def _joins(relation: Relation | None) -> Iterator[Join]:
-    if isinstance(relation, Join):
-        yield relation
-    for child in () if relation is None else children(relation):
-        yield from _joins(child)
 
 
 def _identities(library: Library) -> dict[str, str | None]:

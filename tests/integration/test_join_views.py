@@ -122,7 +122,7 @@ def test_what_iceberg_has_counted_is_not_counted_again(wh: Warehouse) -> None:
 def test_new_parents_are_not_looked_for_among_old_children(
     shop: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("viewkeeper.situations._LARGE_ROWS", 0)
+    monkeypatch.setattr("viewkeeper.join_metadata._LARGE_ROWS", 0)
     shop.spark.sql("INSERT INTO orders SELECT INT(100 + id), INT(id % 8), INT(id % 5) FROM range(10)")
     shop.spark.sql("INSERT INTO line SELECT INT(100 + id % 10), INT(id % 4), 1 FROM range(30)")
     (told,) = shop.plan("chain", policy="incremental").views[0].propagations
@@ -142,7 +142,7 @@ def test_new_parents_are_not_looked_for_among_old_children(
 
 
 def test_files_that_a_condition_skips_do_not_count(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viewkeeper.situations._LARGE_ROWS", 0)
+    monkeypatch.setattr("viewkeeper.join_metadata._LARGE_ROWS", 0)
     spark = wh.spark
     spark.sql("CREATE TABLE visits (day INT, c INT) USING iceberg PARTITIONED BY (day)")
     spark.sql("INSERT INTO visits SELECT INT(id % 10), INT(id % 7) FROM range(1000)")
@@ -154,7 +154,7 @@ def test_files_that_a_condition_skips_do_not_count(wh: Warehouse, monkeypatch: p
     )
     spark.sql("INSERT INTO people VALUES (1, 'twin')")
     (told,) = wh.plan(policy="incremental").views[0].propagations
-    monkeypatch.setattr("viewkeeper.situations._LARGE_ROWS", 1 << 40)
+    monkeypatch.setattr("viewkeeper.join_metadata._LARGE_ROWS", 1 << 40)
     (blind,) = wh.plan(policy="incremental").views[0].propagations
     width = 8  # two columns of four bytes
     assert blind.cost - told.cost == 900 * width, "nine of ten partitions are not read"

@@ -57,10 +57,9 @@ def test_a_view_stored_as_cnt_is_kept_and_read_like_any_other(shop: Warehouse) -
         epoch = shop.refresh(policy="incremental")
         assert set(strategies(epoch).values()) <= {"incremental", "unchanged"}, change
         assert_exact(shop)
-        rows = [shop.sql(f"SELECT * FROM {view}") for view in ("counted", "plain")]
-        assert rows[0].exceptAll(rows[1]).isEmpty() and rows[1].exceptAll(rows[0]).isEmpty(), change
-    by_catalog = shop.spark.table("counted").count()
-    assert by_catalog == shop.spark.table("plain").count() > 0
+    rows = [shop.spark.table(view) for view in ("counted", "plain")]
+    assert rows[0].exceptAll(rows[1]).isEmpty() and rows[1].exceptAll(rows[0]).isEmpty()
+    assert not rows[0].isEmpty()
     shop.refresh(policy="full")
     assert_exact(shop)
     assert_tidy(shop)
@@ -89,8 +88,6 @@ def test_converting_changes_no_row(shop: Warehouse) -> None:
         epoch = shop.refresh(policy="incremental")
         assert set(strategies(epoch).values()) == {"incremental"}, "the view above it follows"
         assert_exact(shop)
-        shop.spark.sql("DELETE FROM sales WHERE store = 9")
-        shop.spark.sql("DELETE FROM sales WHERE product = 'p1' AND price = 1 AND store = 1")
         shop.spark.sql("TRUNCATE TABLE sales")
         shop.spark.sql(ROWS)
         shop.refresh(policy="incremental")
