@@ -7,7 +7,8 @@ customer, orders and lineitem, the rest unchanged. Half of the changed rows are 
 Each round applies a change afresh and then times one way to compute the view's delta, from extracted changes;
 two rounds warm up, the median of the others counts. The expression with all terms, which has 63 when
 all relations changed, takes part in one round. Recomputing is the query itself, written into the storage.
-What the ways are estimated to read stands beside what they took, and their rank correlation below.
+What the ways are estimated to read, and to add up in the end, stands beside what they took, and the rank
+correlation of both below.
 
     python benchmarks/delta_propagation.py --save
 """
@@ -80,7 +81,7 @@ def change(spark: SparkSession, tables: Sequence[str], percent: float, batch: in
 
 @dataclass
 class Timed:
-    """What one way was estimated to read, and the seconds that it took."""
+    """What one way was estimated to read and to add up, and the seconds that it took."""
 
     work: int | None
     seconds: list[float] = field(default_factory=list)
@@ -101,11 +102,12 @@ def measure(
             (told,) = planned.propagations
             epoch = wh.refresh(policy="incremental")
             seconds = epoch.seconds["compute"] - epoch.seconds.get("extract", 0.0)
-            timed = found.setdefault(way, Timed(told.cost))
+            work = told.cost + told.net_cost
+            timed = found.setdefault(way, Timed(work))
             if round_ >= WARM_UP:
                 timed.seconds.append(seconds)
             print(
-                f"{percent:g} % of {len(tables)} tables, {way}: {seconds:.2f} s, {told.cost / 1e6:,.0f} MB",
+                f"{percent:g} % of {len(tables)} tables, {way}: {seconds:.2f} s, {work / 1e6:,.0f} MB",
                 flush=True,
             )
         started = time.monotonic()
@@ -152,7 +154,7 @@ def main() -> None:
     rows: dict[str, list[dict[str, object]]] = {"changes": [], "sizes": [], "three": []}
     pairs: list[tuple[float, float]] = []
     try:
-        for scale in SCALES if "sizes" in arguments.experiments else (1.0,):
+        for scale in arguments.scales if "sizes" in arguments.experiments else (1.0,):
             wh = opened(folder, arguments.data, scale)
             for experiment, tables, percents in _experiments(arguments, scale):
                 for percent in percents:
@@ -168,6 +170,8 @@ def main() -> None:
                         if timed.work is not None
                     ]
                     print(report.table(rows[experiment]), flush=True)
+                    if arguments.save:
+                        save(experiment, rows[experiment])
             exact = all(check.ok for check in wh.verify())
             print(f"scale {scale:g}: {'exact' if exact else 'WRONG'}", flush=True)
             assert exact
@@ -176,18 +180,17 @@ def main() -> None:
         rank = rank_correlation(pairs)
         told = f"Rank correlation of estimated work and time, over {len(pairs)} runs: {rank:.2f}."
         print(told)
-        if arguments.save:
-            for experiment, found_rows in rows.items():
-                if found_rows:
-                    save(experiment, found_rows, told)
+        for experiment, found_rows in rows.items() if arguments.save else ():
+            if found_rows:
+                save(experiment, found_rows, told)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def save(experiment: str, rows: Sequence[dict[str, object]], remark: str) -> None:
+def save(experiment: str, rows: Sequence[dict[str, object]], *remarks: str) -> None:
     """The table, and a drawing of it."""
     name, title = f"delta_propagation-{experiment}", f"Delta propagation: {TITLES[experiment]}"
-    report.save(name, title, rows, remark)
+    report.save(name, title, rows, *remarks)
     if len(rows) > 1:
         along = (
             ("scale", "scale")
@@ -218,6 +221,7 @@ def _arguments() -> argparse.Namespace:
         choices=("changes", "sizes", "three"),
         default=["changes", "sizes", "three"],
     )
+    parser.add_argument("--scales", type=float, nargs="+", default=list(SCALES))
     parser.add_argument("--percents", type=float, nargs="+", default=list(CHANGED_PERCENT))
     return report.arguments(parser)
 

@@ -215,7 +215,7 @@ def test_ctrl_c_cancels_releases_and_publishes_nothing(
 ) -> None:
     warehouse = open_warehouse(tmp_path)
     warehouse.spark.sql("CREATE TABLE sales (qty BIGINT) USING iceberg")
-    # It would run for hours; but one row of the first table takes a second, and between two a task is stopped.
+    # It would run for hours; but one row of the first table takes a second, and then a task can be stopped.
     warehouse.spark.sql("INSERT INTO sales SELECT id FROM range(20000)")
     before = world(warehouse)
     environment = {**os.environ, "VIEWKEEPER_DRIVER_MEMORY": "900m"}

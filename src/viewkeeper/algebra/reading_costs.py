@@ -96,6 +96,13 @@ class ReadingCosts:
         return bytes_read * _PASSED_ON if len(inputs) > 1 else bytes_read
 
 
+def net_change_cost(sizes: JoinSizes) -> float:
+    """Of what comes out in the end, whatever the expression: equal rows are shuffled together and added up."""
+    inputs = sizes.inputs
+    rows = sizes.delta((1 << len(inputs)) - 1)
+    return rows * (_WEIGHT + sum(each.width for each in inputs)) * _SHUFFLED
+
+
 def _read(table: JoinInput, rows: float) -> float:
     """Of so many rows."""
     return rows if table.read is None else min(rows, table.read)

@@ -19,7 +19,7 @@ from viewkeeper.algebra.expressions import (
     places,
 )
 from viewkeeper.algebra.join_sizes import JoinSizes
-from viewkeeper.algebra.reading_costs import ReadingCosts
+from viewkeeper.algebra.reading_costs import ReadingCosts, net_change_cost
 from viewkeeper.algebra.search import find_optimal
 from viewkeeper.plan.situation import Counted, Joins
 
@@ -44,6 +44,8 @@ class Propagation:
     """What they held the last time that they were counted."""
     left_out: tuple[tuple[int, int], ...] = ()
     """The terms that must be empty: of a part's delta, and of the others beside it."""
+    net_cost: int = 0
+    """What it costs to add up the rows that come out, the same for every expression."""
 
     def name(self, relations: int) -> str:
         """What these inputs are called together."""
@@ -114,6 +116,7 @@ def propagation(
         tuple(sorted(given)),
         tuple((mask, known[sizes.name(mask)].actual) for mask in sets if sizes.name(mask) in known),
         empty,
+        round(net_change_cost(sizes)),
     )
 
 
