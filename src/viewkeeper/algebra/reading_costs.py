@@ -97,7 +97,7 @@ class ReadingCosts:
 
 
 def net_change_cost(sizes: JoinSizes) -> float:
-    """Of what comes out in the end, whatever the expression: equal rows are shuffled together and added up."""
+    """Of what comes out in the end, whatever the expression: equal rows are shuffled, and added up."""
     inputs = sizes.inputs
     rows = sizes.delta((1 << len(inputs)) - 1)
     return rows * (_WEIGHT + sum(each.width for each in inputs)) * _SHUFFLED

@@ -202,7 +202,7 @@ class Executor:
         delta = reduce(DataFrame.unionAll, (session.sql(statement) for statement in step.statements))
         rows = None
         if step.staged:
-            staged = self._staging.stage(session, step.name, delta)
+            staged = self._staging.stage(session, step.name, delta, step.inserted + step.deleted)
             rows = self._profile(step, staged, step.inserted + step.deleted)
         else:
             self._staging.name(session, step.name, delta)
@@ -213,10 +213,10 @@ class Executor:
         self._emit(StepFinished(None, Phase.EXTRACT, seconds, rows))
 
     def _share(self, session: SparkSession, step: Share, rows: DataFrame) -> None:
-        staged = self._staging.stage(session, step.name, rows)
+        staged = self._staging.stage(session, step.name, rows, self._changed(step.view))
         if not step.looked_up and step.counts is None:
             return
-        counted = self._profile(step, staged, self._sizes.get(step.view, Work()).changed)
+        counted = self._profile(step, staged, self._changed(step.view))
         if step.counts is not None:
             self._outcome(step.view).parts[step.counts] = counted
 
@@ -236,7 +236,8 @@ class Executor:
     def _compute_groups(self, step: ComputeGroups) -> Counts:
         session = self._session(step.view)
         first = step.draft or step.name
-        touched = self._staging.stage(session, first, self._rows(session, step.relation))
+        rows = self._rows(session, step.relation)
+        touched = self._staging.stage(session, first, rows, self._changed(step.view))
         counted = touched.selectExpr(
             f"count_if({OPERATION} = 'I') AS inserted",
             f"count_if({OPERATION} = 'D') AS deleted",
@@ -257,7 +258,8 @@ class Executor:
 
     def _compute_bag(self, step: ComputeBag) -> Counts:
         session = self._session(step.view)
-        delta = self._staging.stage(session, step.name, self._rows(session, step.relation))
+        rows = self._rows(session, step.relation)
+        delta = self._staging.stage(session, step.name, rows, self._changed(step.view))
         counted = delta.selectExpr(
             f"coalesce(sum(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} END), 0) AS inserted",
             f"coalesce(-sum(CASE WHEN {WEIGHT} < 0 THEN {WEIGHT} END), 0) AS deleted",
@@ -312,6 +314,9 @@ class Executor:
             else:
                 outcome.install_seconds += seconds
         self._emit(StepFinished(view, phase, seconds, counts.total))
+
+    def _changed(self, view: str) -> int | None:
+        return self._sizes.get(view, Work()).changed
 
     def _session(self, view: str) -> SparkSession:
         work = self._sizes.get(view, Work())

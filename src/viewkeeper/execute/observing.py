@@ -90,8 +90,8 @@ class Observer:
             observed.rows[table] = self.source(table).row_count(table, version)
 
     def rows_read(self, queries: Sequence[str]) -> list[int | None]:
-        """How many rows each of these queries reads from files that it cannot skip; from metadata alone.
-        ``None`` where Spark does not tell, as over Connect."""
+        """About how many rows each of these queries reads from files that it cannot skip; from metadata
+        alone. ``None`` where Spark does not tell."""
         for query in queries:
             if query not in self._rows_read:
                 self._rows_read[query] = rows_read(self._session, query)

@@ -15,6 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeeper.session import is_connect
 
 _GLOBAL = "global_temp."
+_FEW = 100_000
+"""So many rows are kept as they are: to serialise them takes as long as to compute them. More of them would
+keep the garbage collector busy."""
 
 
 class Staging:
@@ -24,9 +27,12 @@ class Staging:
         self._lock = threading.Lock()
         self._staged: dict[str, tuple[SparkSession, DataFrame]] = {}
 
-    def stage(self, session: SparkSession, name: str, rows: DataFrame) -> DataFrame:
-        """Make the rows readable under the name; they are kept when first computed."""
-        kept = self._keep(session, rows)
+    def stage(
+        self, session: SparkSession, name: str, rows: DataFrame, expected: int | None = None
+    ) -> DataFrame:
+        """Make the rows readable under the name; they are kept when first computed. ``expected``: about how
+        many there will be, or what they are made of."""
+        kept = self._keep(session, rows, few=expected is not None and expected <= _FEW)
         kept.createOrReplaceGlobalTempView(name.removeprefix(_GLOBAL))
         with self._lock:
             self._staged[name] = (session, kept)
@@ -47,15 +53,15 @@ class Staging:
         session.catalog.dropGlobalTempView(old.removeprefix(_GLOBAL))
 
     @staticmethod
-    def _keep(session: SparkSession, rows: DataFrame) -> DataFrame:
+    def _keep(session: SparkSession, rows: DataFrame, *, few: bool) -> DataFrame:
         if is_connect(session):
             # A checkpoint lives as long as a Python object over there, and its end is a call to the server
             # out of the garbage collector, which hangs when the server is gone.
             return rows.persist(StorageLevel.MEMORY_AND_DISK)
         # Not persist(): persisted rows still carry the query that made them, and with it those of everything
         # it read, as often as it read them. Three views upon each other, and Spark plans for minutes.
-        # Not serialised, as Python means MEMORY_AND_DISK: that takes as long as to compute them.
-        return rows.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
+        level = StorageLevel.MEMORY_AND_DISK_DESER if few else StorageLevel.MEMORY_AND_DISK
+        return rows.localCheckpoint(eager=False, storageLevel=level)
 
     def clear(self) -> None:
         """Forget all of them; Spark frees checkpoints when nobody refers to them any more."""
