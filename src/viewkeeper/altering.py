@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from viewkeeper.algebra.relations import Project, Relation
-from viewkeeper.algebra.scalars import Named, column
+from viewkeeper.algebra.relations import Relation
 from viewkeeper.epochs import EpochRunner, Work
 from viewkeeper.execute.engine import Engine
 from viewkeeper.install.storage import new_storage_name
@@ -99,4 +98,4 @@ def _converted(before: Layout, after: Layout, stored: Relation) -> Relation:
         rows = before.shown(stored)
     else:
         rows = before.whole(stored)
-    return Project(rows, tuple(Named(field.stored, column(field.name)) for field in after.fields))
+    return after.as_stored(rows)

@@ -74,8 +74,10 @@ class Housekeeping:
         if now is None or pinned(dict(view.definition.properties)) is not None:
             return None
         copies = self.engine.copies(state.storage, view.layout)
-        wanted = now if copies is None else advisable(now, copies)
-        if copies is None or wanted is now:
+        if copies is None:
+            return None
+        wanted = advisable(now, copies)
+        if wanted is now:
             return None
         after = relaid(self.engine, library, view, view.definition, wanted)
         self._altered(library, after, f"{copies:.1f} copies of a row on average")

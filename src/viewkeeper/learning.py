@@ -18,10 +18,10 @@ from viewkeeper.plan.situation import Counted
 from viewkeeper.plan.steps import ViewPlan
 
 _EPOCHS = 20
+"""So far back the ledger is asked."""
 _PAYMENTS = 5
 _MOST = 4.0
 """A price is corrected by no more: what is wrong by more than that was wrong about sizes, not about speed."""
-"""So far back the ledger is asked."""
 _SURPRISE = 3.0
 """A delta that holds so many times more or less than expected."""
 
@@ -89,6 +89,7 @@ class Experience:
 
     joins: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
     with_copies: frozenset[str] = frozenset()
+    """The views in which equal rows were in the way when rows were last deleted by hash."""
     rates: Rates = field(default_factory=lambda: BELIEVED)
     groups_when_whole: Mapping[str, int] = field(default_factory=dict)
     """Of views that are stored in parts, how many groups they had when they were last stored whole."""
@@ -102,11 +103,9 @@ NO_EXPERIENCE = Experience()
 def experience(ledger: Ledger, views: Iterable[str]) -> Experience:
     """All that is known from earlier epochs of these views."""
     told_of = ledger.estimates(views, _EPOCHS)
-    whole: dict[str, int] = {}
-    for _, view, estimated in told_of:  # newest first
-        if estimated.get("groups") is not None:
-            whole.setdefault(view, estimated["groups"])
-    return Experience(lessons(told_of), _with_copies(told_of), known_rates(ledger), whole, paid_for(told_of))
+    with_copies = frozenset(view for view, copies in _last_told(told_of, "copies").items() if copies)
+    whole = _last_told(told_of, "groups")
+    return Experience(lessons(told_of), with_copies, known_rates(ledger), whole, paid_for(told_of))
 
 
 def paid_for(
@@ -138,13 +137,13 @@ def known_rates(ledger: Ledger) -> Rates:
     return BELIEVED if found is None else rates_of_json(found)
 
 
-def _with_copies(told_of: Iterable[tuple[int, str, Mapping[str, Any]]]) -> frozenset[str]:
-    """The views in which equal rows were in the way when rows were last deleted by hash."""
-    found: dict[str, bool] = {}
+def _last_told(told_of: Iterable[tuple[int, str, Mapping[str, Any]]], what: str) -> dict[str, Any]:
+    """What was told of each view when it was last told."""
+    found: dict[str, Any] = {}
     for _, view, estimated in told_of:  # newest first
-        if "copies" in estimated:
-            found.setdefault(view, estimated["copies"])
-    return frozenset(view for view, copies in found.items() if copies)
+        if estimated.get(what) is not None:
+            found.setdefault(view, estimated[what])
+    return found
 
 
 def lessons(told_of: Iterable[tuple[int, str, Mapping[str, Any]]]) -> dict[str, dict[str, Counted]]:

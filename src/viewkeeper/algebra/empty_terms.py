@@ -11,7 +11,6 @@ greatest value of a column stand in the metadata of a table's files; no row is r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,7 +25,6 @@ from viewkeeper.algebra.scalars import Scalar
 Value: TypeAlias = int | Decimal | str | bytes
 
 _WHOLE = frozenset({"int", "bigint"})
-_NULL_SAFE = re.compile(r"<=>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +129,4 @@ def _known(child: Relation, column: str, extents: ExtentsOf) -> Extents | None:
 
 
 def _is_null_safe(conjunct: Scalar) -> bool:
-    return any(isinstance(part, str) and _NULL_SAFE.search(part) for part in conjunct.parts)
+    return any(isinstance(part, str) and "<=>" in part for part in conjunct.parts)

@@ -46,7 +46,6 @@ class Observer:
         self._session = session
         self._catalog = catalog
         self._sources: dict[str, IcebergSource] = {}
-        self._rows_read: dict[str, int | None] = {}
         self.read_options = reading_files(cores(session))
 
     def source(self, table: str) -> IcebergSource:
@@ -92,10 +91,7 @@ class Observer:
     def rows_read(self, queries: Sequence[str]) -> list[int | None]:
         """About how many rows each of these queries reads from files that it cannot skip; from metadata
         alone. ``None`` where Spark does not tell."""
-        for query in queries:
-            if query not in self._rows_read:
-                self._rows_read[query] = rows_read(self._session, query)
-        return [self._rows_read[query] for query in queries]
+        return [rows_read(self._session, query) for query in queries]
 
     def extents(self, questions: Mapping[Span, set[str]]) -> dict[tuple[Span, str], Extents]:
         """Between which values these columns lie, as far as it is known without reading rows."""

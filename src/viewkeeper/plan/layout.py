@@ -92,6 +92,10 @@ class Layout:
             weight = compose(weight, " * ", column(GROUP_COUNT))
         return Delta(Project(rows, (*self.present, Named(WEIGHT, weight))))
 
+    def as_stored(self, rows: Relation) -> Relation:
+        """Rows under the algebra's names, as the storage table has them."""
+        return Project(rows, tuple(Named(field.stored, column(field.name)) for field in self.fields))
+
     def stored_name(self, name: str) -> str:
         return next(field.stored for field in self.fields if field.name == name)
 

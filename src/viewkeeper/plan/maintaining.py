@@ -14,7 +14,7 @@ from viewkeeper.algebra.preaggregation import preaggregation
 from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, UnionAll, scans
 from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.delta import delta, insert_only
-from viewkeeper.algebra.scalars import Named, column, compose, keep
+from viewkeeper.algebra.scalars import column, compose, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,
     Groups,
@@ -132,9 +132,8 @@ class Maintaining:
         self._outcome(visible)
         if self._is_to_fold:
             columns = tuple(field.stored for field in view.layout.fields)
-            whole = folded(groups, _both(view.stored, came))
-            stored = tuple(Named(field.stored, column(field.name)) for field in view.layout.fields)
-            rows = ComputeRows(draft.name("rows"), view.name, Project(whole, stored), columns, staged=False)
+            whole = view.layout.as_stored(folded(groups, _both(view.stored, came)))
+            rows = ComputeRows(draft.name("rows"), view.name, whole, columns, staged=False)
             draft.add(rows)
             installer = draft.install(view, Installer.OVERWRITE, rows, Method.SDAPPEND)
         else:

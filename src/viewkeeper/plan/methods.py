@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from viewkeeper.errors import DefinitionError
+from viewkeeper.plan.properties import asked_for
 
 PROPERTY = "viewkeeper.install"
 """The table property by which a view's definition pins its method."""
@@ -38,13 +39,8 @@ OF_BAGS = (Method.KEYINSTALL, Method.GENINSTALL)
 
 def pinned(properties: Mapping[str, str]) -> Method | None:
     """The method that a definition, which was not refused, asks for."""
-    asked = _asked(properties)
+    asked = asked_for(properties, PROPERTY)
     return None if asked is None else Method(asked)
-
-
-def _asked(properties: Mapping[str, str]) -> str | None:
-    asked = properties.get(PROPERTY, "auto").lower()
-    return None if asked == "auto" else asked
 
 
 def refuse_unsuitable(
@@ -52,7 +48,7 @@ def refuse_unsuitable(
 ) -> None:
     """Raise if the method that a definition asks for cannot be had. ``adds_up``: what is kept for a group is
     the sum of what is kept for its parts, deletions among them."""
-    asked = _asked(properties)
+    asked = asked_for(properties, PROPERTY)
     if asked is None:
         return
     suitable = (*OF_GROUPS, Method.SDAPPEND) if groups else OF_BAGS

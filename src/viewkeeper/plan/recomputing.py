@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewkeeper.algebra.relations import Field, Nothing, Project, Relation, Scan, Staged
+from viewkeeper.algebra.relations import Field, Nothing, Relation, Scan, Staged
 from viewkeeper.algebra.rules.leaves import new
-from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.situation import ViewInput
@@ -59,8 +58,8 @@ class Recomputing:
             return self._text(leaves), None
         edge = self.draft.sharing.best_rows(view, groups, work.full)
         if edge is None:
-            return self._as_stored(new(view.layout.rows, leaves)), None
-        return self._as_stored(self.draft.sharing.rows(edge, groups, leaves)), edge.upper
+            return view.layout.as_stored(new(view.layout.rows, leaves)), None
+        return view.layout.as_stored(self.draft.sharing.rows(edge, groups, leaves)), edge.upper
 
     def _text(self, leaves: ViewLeaves) -> str:
         view = self.view
@@ -84,8 +83,3 @@ class Recomputing:
             return table + at_version(version, self.draft.situation.read_options.get(table, ()))
         every_column = tuple(Field(name, name) for name in parent.layout.columns)
         return f"(\n{print_relation(leaves.new(Scan(table, every_column)))}\n)"
-
-    def _as_stored(self, rows: Relation) -> Relation:
-        """Rows under the algebra's names, as the storage table has them."""
-        fields = self.view.layout.fields
-        return Project(rows, tuple(Named(field.stored, column(field.name)) for field in fields))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from viewkeeper.errors import DefinitionError
+from viewkeeper.plan.properties import asked_for
 
 PROPERTY = "viewkeeper.representation"
 """The table property by which a view's definition pins it."""
@@ -38,13 +39,8 @@ class Representation(Enum):
 
 def pinned(properties: Mapping[str, str]) -> Representation | None:
     """The one that a definition, which was not refused, asks for."""
-    asked = _asked(properties)
+    asked = asked_for(properties, PROPERTY)
     return None if asked is None else Representation(asked)
-
-
-def _asked(properties: Mapping[str, str]) -> str | None:
-    asked = properties.get(PROPERTY, "auto").lower()
-    return None if asked == "auto" else asked
 
 
 def can_be_counted(types: Iterable[str]) -> bool:
@@ -73,7 +69,7 @@ def refuse_unsuitable(
     view: str, properties: Mapping[str, str], *, is_bag: bool, columns: Mapping[str, str]
 ) -> None:
     """Raise if the representation that a definition asks for cannot be had."""
-    asked = _asked(properties)
+    asked = asked_for(properties, PROPERTY)
     if asked is None:
         return
     if asked not in [each.value for each in Representation]:

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from viewkeeper.algebra.empty_terms import Extent
+from viewkeeper.algebra.empty_terms import Extent, Value
 from viewkeeper.sql.quoting import literal, quote
-
-Key = int | Decimal | str | bytes
 
 MOST_RANGES: Final = 32
 """More ranges than this are joined into wider ones, so that the predicate stays readable."""
@@ -52,7 +50,7 @@ class BoundColumn:
             else f"CAST({bound} AS STRING)"
         )
 
-    def key(self, text: str) -> Key | None:
+    def key(self, text: str) -> Value | None:
         """The bound as a value that sorts as Iceberg sorts; ``None`` if it cannot be used."""
         match self.type:
             case "int" | "bigint" | "timestamp":
@@ -64,7 +62,7 @@ class BoundColumn:
             case _:
                 return Decimal(text)
 
-    def literal(self, key: Key) -> str:
+    def literal(self, key: Value) -> str:
         match self.type:
             case "timestamp":
                 return f"timestamp_micros({key!s})"
@@ -103,7 +101,7 @@ class _Ranges:
 
     column: BoundColumn
     index: int
-    ranges: tuple[tuple[Key, Key], ...]
+    ranges: tuple[tuple[Value, Value], ...]
     nulls: bool
 
     def may_hold(self, file: BoundedFile) -> bool:
@@ -155,7 +153,15 @@ def _rows(files: Iterable[BoundedFile]) -> int:
 
 def extent(column: BoundColumn, index: int, files: Iterable[BoundedFile]) -> Extent | None:
     """Between which values a column lies in all of these files; ``None`` if one of them does not tell."""
-    spans: list[tuple[Key, Key]] = []
+    spans = _spans(column, index, files)
+    if not spans:
+        return None
+    return Extent(column.type, min(low for low, _ in spans), max(high for _, high in spans))
+
+
+def _spans(column: BoundColumn, index: int, files: Iterable[BoundedFile]) -> list[tuple[Value, Value]] | None:
+    """The least and the greatest value in each of these files; ``None`` if one of them does not tell."""
+    spans: list[tuple[Value, Value]] = []
     for file in files:
         if file.bounds[index].only_nulls:
             continue
@@ -163,37 +169,26 @@ def extent(column: BoundColumn, index: int, files: Iterable[BoundedFile]) -> Ext
         if span is None:
             return None
         spans.append(span)
-    if not spans:
-        return None
-    return Extent(column.type, min(low for low, _ in spans), max(high for _, high in spans))
+    return spans
 
 
-def _span(column: BoundColumn, bounds: Bounds) -> tuple[Key, Key] | None:
+def _span(column: BoundColumn, bounds: Bounds) -> tuple[Value, Value] | None:
     low = column.key(bounds.low) if bounds.low is not None else None
     high = column.key(bounds.high) if bounds.high is not None else None
     return None if low is None or high is None else (low, high)
 
 
 def _ranges(column: BoundColumn, index: int, wanted: Sequence[BoundedFile]) -> _Ranges | None:
-    spans: list[tuple[Key, Key]] = []
-    nulls = False
-    for file in wanted:
-        bounds = file.bounds[index]
-        nulls = nulls or bounds.nulls != 0
-        if bounds.only_nulls:
-            continue
-        span = _span(column, bounds)
-        if span is None:
-            return None
-        spans.append(span)
-    if not spans and not nulls:
+    spans = _spans(column, index, wanted)
+    nulls = any(file.bounds[index].nulls != 0 for file in wanted)
+    if spans is None or not (spans or nulls):
         return None
     return _Ranges(column, index, _join(spans), nulls)
 
 
-def _join(spans: list[tuple[Key, Key]]) -> tuple[tuple[Key, Key], ...]:
+def _join(spans: list[tuple[Value, Value]]) -> tuple[tuple[Value, Value], ...]:
     """Overlapping ranges joined; at most ``MOST_RANGES`` remain."""
-    joined: list[tuple[Key, Key]] = []
+    joined: list[tuple[Value, Value]] = []
     for low, high in sorted(spans):
         if joined and low <= joined[-1][1]:  # type: ignore[operator]
             joined[-1] = (joined[-1][0], max(joined[-1][1], high))
