@@ -43,9 +43,11 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     stage = Staging.stage
 
-    def recording(self: Staging, session: SparkSession, name: str, rows: DataFrame) -> DataFrame:
+    def recording(
+        self: Staging, session: SparkSession, name: str, rows: DataFrame, expected: int | None = None
+    ) -> DataFrame:
         seen.append(rows._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
-        return stage(self, session, name, rows)
+        return stage(self, session, name, rows, expected)
 
     monkeypatch.setattr(Staging, "stage", recording)
     return seen
