@@ -17,8 +17,11 @@ from viewkeeper.plan.steps import Strategy, Work
 
 FULL_ABOVE = 0.2
 """Share of changed rows above which recomputing is taken to be cheaper, where there are no prices."""
-INDIFFERENT = 0.5
-"""Seconds that make no difference: deltas are used, so that views which read this one get small changes."""
+DOUBT = 0.5
+"""Seconds by which prices that were not measured here may err: within them deltas are used, so that views which
+read this one get small changes."""
+MEASURED_DOUBT = 0.1
+"""The same, of prices that ``viewkeeper calibrate`` measured here."""
 
 POLICIES = ("auto", "incremental", "incremental strict", "full")
 
@@ -38,6 +41,7 @@ def choose(
     work: Work,
     parents_full: Sequence[str],
     prices: Sequence[Price] = (),
+    doubt: float = DOUBT,
 ) -> Choice:
     """The strategy for a view whose inputs changed. ``obstacle`` says why it cannot be incremental."""
     if policy == "full":
@@ -54,7 +58,7 @@ def choose(
         if parents_full:
             return Choice(Strategy.FULL, f"{', '.join(parents_full)} was recomputed")
         if prices:
-            return _cheapest(prices)
+            return _cheapest(prices, doubt)
         # Only what the sources' metadata vouches for: how much of a parent's change reaches its readers is
         # not known yet, and most aggregates let little through.
         if work.full is not None and work.known is not None and work.full > 0:
@@ -64,10 +68,10 @@ def choose(
     return Choice(Strategy.INCREMENTAL, None)
 
 
-def _cheapest(prices: Sequence[Price]) -> Choice:
+def _cheapest(prices: Sequence[Price], doubt: float) -> Choice:
     full = next(price for price in prices if price.method is Method.FULLRECOMP)
     best = min((price for price in prices if price is not full), key=lambda price: price.total)
-    if full.total + INDIFFERENT < best.total:
+    if full.total + doubt < best.total:
         told = f"about {full.total:.1f} s, against {best.total:.1f} s by {best.method.value}"
         return Choice(Strategy.FULL, f"recomputing is cheaper: {told}")
     return Choice(Strategy.INCREMENTAL, None)

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from viewkeeper.algebra.estimates import work_of_delta
-from viewkeeper.plan.choice import choose
+from viewkeeper.plan.choice import DOUBT, MEASURED_DOUBT, choose
 from viewkeeper.plan.common_deltas import CommonDeltas, Problem, choose_common
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome
 from viewkeeper.plan.maintaining import Maintaining
 from viewkeeper.plan.methods import Method
+from viewkeeper.plan.prices import BELIEVED
 from viewkeeper.plan.pricing import expected_prices
 from viewkeeper.plan.recomputing import Recomputing
 from viewkeeper.plan.sharing import SharedDelta, parents_first
@@ -73,7 +74,9 @@ class _Planner:
 
         obstacle = self._obstacle(view, changed)
         prices = () if obstacle else tuple(expected_prices(self._draft, view, work, changed))
-        choice = choose(view.name, self._policy(view), obstacle, work, self._recomputed(view), prices)
+        choice = choose(
+            view.name, self._policy(view), obstacle, work, self._recomputed(view), prices, self._doubt
+        )
         moved = changed or (view.name,)
         if choice.strategy is Strategy.FULL:
             installer, upper = Recomputing(self._draft, view).plan(work)
@@ -118,6 +121,10 @@ class _Planner:
     ) -> ViewPlan:
         self._draft.outcomes[view.name] = ParentOutcome(Strategy.UNCHANGED, None, None, 0)
         return ViewPlan(view.name, Strategy.UNCHANGED, None, reason, work, moved, vector)
+
+    @property
+    def _doubt(self) -> float:
+        return DOUBT if self._situation.rates == BELIEVED else MEASURED_DOUBT
 
     def _policy(self, view: ViewInput) -> str:
         return self._situation.policy or view.definition.policy or "auto"

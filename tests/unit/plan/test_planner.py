@@ -11,6 +11,7 @@ from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.hypothetical import as_if_all_changed
 from viewkeeper.plan.methods import OF_GROUPS, Method
 from viewkeeper.plan.planner import plan_epoch
+from viewkeeper.plan.prices import BELIEVED, Operation, Rate
 from viewkeeper.plan.steps import (
     ComputeBag,
     ComputeGroups,
@@ -161,6 +162,14 @@ def test_large_changes_are_recomputed_unless_the_policy_says_otherwise():
     assert {price.method for price in plan.prices} == {*OF_GROUPS, Method.FULLRECOMP}
     forced = plan_epoch(replace(many, policy="incremental"))
     assert forced.views[0].strategy is Strategy.INCREMENTAL
+
+
+def test_prices_that_were_measured_here_are_doubted_less():
+    one = view("g", by_store, (SALES,), vector=AT_ONE)
+    tiny = situation(one, sales=FakeChange(1, 0))
+    assert plan_epoch(tiny).views[0].strategy is Strategy.INCREMENTAL
+    measured = {**BELIEVED, Operation.RECOMPUTE: Rate(0.2)}
+    assert plan_epoch(replace(tiny, rates=measured)).views[0].strategy is Strategy.FULL
 
 
 def test_where_sizes_are_not_known_the_share_of_changed_rows_decides():
