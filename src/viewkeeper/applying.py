@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.holes import holes
-from viewkeeper.analyse.statements import CreateCube, CreateView, parse_statement
+from viewkeeper.analyse.statements import CreateCube, CreateSource, CreateView, parse_statement
+from viewkeeper.declaring import declaration, declared_sources, source_of
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.project import SETTINGS_NAME, Project, Statement
 from viewkeeper.define.vdag import Vdag
@@ -30,9 +31,9 @@ class Wanted:
 def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_run: bool) -> list[str]:
     """Make (or with ``dry_run`` only list) the changes; each as a sentence."""
     maintainer.engine.use(project.catalog, project.namespace)
+    done = _apply_sources(maintainer, project, dry_run=dry_run)
     wanted = _wanted(maintainer, project)
     library = maintainer.library()
-    done: list[str] = []
     for name in _in_order(wanted):
         change = _change(library, wanted[name])
         if change is None:
@@ -40,11 +41,42 @@ def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_
         if not dry_run:
             maintainer.create(replace(wanted[name].statement, replace=True))
         done.append(f"{change} {name}")
-    unwanted = [name for name in library.views if name not in wanted]
+    views = [name for name, view in library.views.items() if source_of(view) is None]
+    unwanted = [name for name in views if name not in wanted]
     for name in reversed([name for name in library.graph.order() if name in unwanted]):
         if prune and not dry_run:
             maintainer.drop(name)
         done.append(f"dropped {name}" if prune else f"{name} is not in the project (--prune drops it)")
+    return done + _forget_sources(maintainer, project, prune=prune, dry_run=dry_run)
+
+
+def _apply_sources(maintainer: Maintainer, project: Project, *, dry_run: bool) -> list[str]:
+    """Before the views, which read them."""
+    known = declared_sources(maintainer.ledger)
+    done = []
+    for name, settings in project.settings.sources.items():
+        statement = CreateSource(name, settings.kind, settings.told(project.folder), replace=True)
+        before = known.get(name)
+        if before is not None and before == replace(declaration(statement), schema=before.schema):
+            continue
+        if not dry_run:
+            maintainer.declare(statement)
+        done.append(f"{'declared' if before is None else 'declared anew'} source {name}")
+    return done
+
+
+def _forget_sources(maintainer: Maintainer, project: Project, *, prune: bool, dry_run: bool) -> list[str]:
+    """After the views, which read them."""
+    done = []
+    for name in declared_sources(maintainer.ledger):
+        if name in project.settings.sources:
+            continue
+        if prune and not dry_run:
+            maintainer.forget(name, missing_ok=True)
+        told = (
+            f"dropped source {name}" if prune else f"source {name} is not in the project (--prune drops it)"
+        )
+        done.append(told)
     return done
 
 

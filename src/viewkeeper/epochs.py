@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import LeaseError, LedgerError, RefreshError, ViewkeeperError
 from viewkeeper.events import (
     EpochAbandoned,
@@ -43,6 +44,7 @@ from viewkeeper.ledger.records import (
     NewEpoch,
     NewPropagation,
     Propagation,
+    SourceRecord,
     ViewRefreshRecord,
     ViewState,
 )
@@ -72,6 +74,10 @@ class Work:
     seconds: dict[str, float] = field(default_factory=dict)
     kept: Mapping[str, KeptDelta] | None = None
     """What was propagated before, and is only to be installed."""
+    declare: Sequence[SourceDefinition] = ()
+    forget: Sequence[str] = ()
+    confirm: Callable[[], None] = lambda: None
+    """Asks the sources, before anything is published, whether what was read is what they hold."""
     rates: Rates = field(default_factory=lambda: BELIEVED)
     """What operations take, to choose how to install by."""
     extract_first: bool = False
@@ -143,6 +149,7 @@ class EpochRunner:
             with self._phase(Phase.COMPUTE, work.seconds):
                 executor.compute(work.plan.steps)
                 executor.keep(installs, tables)
+                work.confirm()
             new = NewPropagation(
                 epoch,
                 CODEC.encode(install_only(work.plan)),  # type: ignore[arg-type]  # a tagged object
@@ -201,6 +208,7 @@ class EpochRunner:
             heads = self._engine.heads(written, epoch)
             self._require_all(written, heads)
             self._require_own_base(lease, installs, heads)
+            work.confirm()
             new = self._new_epoch(epoch, branch, work, executor.outcomes, heads)
             record = self._ledger.publish(lease, new)
         record.seconds[Phase.PUBLISH.value] = work.seconds[Phase.PUBLISH.value]
@@ -296,6 +304,11 @@ class EpochRunner:
             ),
             define=tuple(work.views[name].record(epoch) for name in work.define),
             drop=tuple(work.drop),
+            declare=tuple(
+                SourceRecord(source.name, CODEC.encode(source), epoch)  # type: ignore[arg-type]  # tagged
+                for source in work.declare
+            ),
+            forget=tuple(work.forget),
             redo=tuple(self._redo(epoch, branch, work, heads)),
             plan=CODEC.encode(work.plan),  # type: ignore[arg-type]  # a tagged object is a JSON object
             seconds=dict(work.seconds),

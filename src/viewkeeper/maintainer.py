@@ -13,10 +13,21 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from viewkeeper.analyse.statements import CreateView
+from viewkeeper.analyse.statements import CreateSource, CreateView
 from viewkeeper.constraints import Constraint, checks
+from viewkeeper.declaring import (
+    LedgerShelf,
+    base_view,
+    base_view_of,
+    declaration,
+    declared_sources,
+    source_of,
+    unknown_source,
+)
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
+from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.defining import Resolver, define, refuse_reserved
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
@@ -39,7 +50,10 @@ from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import no_data, rows_of, snapshots_of
 from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
-from viewkeeper.sql.quoting import show_path
+from viewkeeper.sql.quoting import parse_path, show_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,8 @@ class Redefinition:
     define: tuple[KnownView, ...] = ()
     drop: tuple[str, ...] = ()
     without_data: bool = False
+    declare: tuple[SourceDefinition, ...] = ()
+    forget: tuple[str, ...] = ()
 
 
 class Maintainer:
@@ -67,7 +83,14 @@ class Maintainer:
 
     def library(self, epoch: int | None = None) -> Library:
         """The views as of an epoch (``None``: the latest)."""
+        self._know(declared_sources(self.ledger).values())
         return Library.of(self.ledger.views(epoch), self.ledger.states(epoch))
+
+    def _know(self, sources: Iterable[SourceDefinition]) -> None:
+        self.engine.observer.declare(sources, self._shelf)
+
+    def _shelf(self, source: str) -> LedgerShelf:
+        return LedgerShelf(self.ledger, source)
 
     @contextmanager
     def lease(self) -> Iterator[Lease]:
@@ -132,6 +155,12 @@ class Maintainer:
         if existing is None:
             self._require_free(definition)
             return True
+        if source_of(library.views[existing]) is not None:
+            raise DefinitionError(
+                f"{existing} is the name of a source",
+                code="VK-NAME-TAKEN",
+                hint="Choose another name, or DROP SOURCE.",
+            )
         if not (statement.if_not_exists or statement.replace):
             raise DefinitionError(
                 f"there is a materialized view {existing} already",
@@ -178,14 +207,82 @@ class Maintainer:
         """Drop a view that no other view reads."""
         with self.lease() as lease:
             library = self.library()
-            readers = library.graph.children(name)
-            if readers:
+            source = source_of(library.views[name])
+            if source is not None:
                 raise DefinitionError(
-                    f"view {name} is read by {', '.join(readers)}",
+                    f"view {name} holds the source {parse_path(source)[1]}",
                     code="VK-VIEW-IN-USE",
-                    hint="Drop those first.",
+                    hint=f"DROP SOURCE {parse_path(source)[1]} drops both.",
                 )
+            _refuse_read(library, name)
             return self._redefine(lease, library, Redefinition(drop=(name,)))
+
+    # Declare sources.
+
+    def declare(self, statement: CreateSource) -> EpochRecord | None:
+        """Declare a source and fill its base view, in one epoch; ``None`` when it is there already and IF NOT
+        EXISTS was said."""
+        source = declaration(statement)
+        pins = self.engine.current_pins()
+        name = (pins.catalog, *pins.namespace, source.name)
+        with self.lease() as lease:
+            library = self.library()
+            known = declared_sources(self.ledger)
+            base = base_view_of(source.name, library)
+            if source.name not in known:
+                self._require_free(ViewDefinition(name, "", pins))
+            elif not (statement.if_not_exists or statement.replace):
+                raise DefinitionError(
+                    f"there is a source {source.name} already",
+                    code="VK-SOURCE-EXISTS",
+                    hint="CREATE OR REPLACE SOURCE declares it anew.",
+                )
+            elif statement.if_not_exists:
+                return None
+            opened = self.engine.observer.open(source, self._shelf(source.name))
+            source = opened.pinned(source)
+            self._know([*(each for each in known.values() if each.name != source.name), source])
+            described = self.engine.observer.source(source.table).describe(source.table)
+            view = base_view(name if base is None else parse_path(base), source, described, pins)
+            followers = () if base is None else self._followers(library.with_views(view), view.name)
+            return self._redefine(lease, library, Redefinition((view, *followers), declare=(source,)))
+
+    def forget(self, name: str, *, missing_ok: bool) -> EpochRecord | None:
+        """Drop a source with its base view, which no other view may read."""
+        with self.lease() as lease:
+            library = self.library()
+            source = declared_sources(self.ledger).get(name)
+            if source is None:
+                if missing_ok:
+                    return None
+                raise unknown_source(name, self.ledger)
+            base = base_view_of(name, library)
+            dropped = () if base is None else (base,)
+            for view in dropped:
+                _refuse_read(library, view)
+            self.engine.observer.source(source.table).release()
+            return self._redefine(lease, library, Redefinition(drop=dropped, forget=(name,)))
+
+    def quarantine(self, name: str) -> DataFrame:
+        """The rows of a source that are set aside."""
+        source = declared_sources(self.ledger).get(name)
+        if source is None:
+            raise unknown_source(name, self.ledger)
+        return self.engine.quarantine(name)
+
+    def check_sources(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """Of each source, what is missing or dangerous."""
+        known = declared_sources(self.ledger)
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise unknown_source(unknown[0], self.ledger)
+        self._know(known.values())
+        found = {}
+        for name in names or known:
+            source = self.engine.observer.extracted(known[name].table)
+            assert source is not None
+            found[name] = list(source.problems())
+        return found
 
     def _redefine(self, lease: Lease, library: Library, change: Redefinition) -> EpochRecord:
         after = library.with_views(*change.define)
@@ -340,6 +437,7 @@ class Maintainer:
             library = self.library()
             if library.states[name].snapshot is None:
                 raise no_data(name)
+            self._require_history(library, name)
             parents = library.graph.parents(name)
             observed = self._observe(library, [*parents, name], "full")
             vector = library.states[name].vector
@@ -382,6 +480,9 @@ class Maintainer:
             without_data=defined if redefinition.without_data else (),
             drop=redefinition.drop,
             drop_storages=self._storages_of(redefinition.drop),
+            declare=redefinition.declare,
+            forget=redefinition.forget,
+            confirm=lambda: self.engine.observer.confirm(situation.versions),
             seconds=dict(seconds or {}),
             rates=situation.rates,
             extract_first=situation.options.stage_extracts,
@@ -424,6 +525,8 @@ class Maintainer:
     def verify(self, names: Sequence[str]) -> list[Verification]:
         """Each view against its query, recomputed at the recorded versions."""
         library = self.library()
+        for name in names:
+            self._require_history(library, name)
         found: dict[str, tuple[int, int]] = {}
         by_pins: dict[SessionPins, list[str]] = {}
         for name in names:
@@ -449,6 +552,22 @@ class Maintainer:
             for at, each in enumerate(constraints)
         ]
 
+    def can_verify(self, library: Library, name: str) -> bool:
+        """Whether the rows that a view was computed from can still be read: a source without history may have
+        moved on from what its base view holds."""
+        table = source_of(library.views[name])
+        if table is None:
+            return True
+        return self.engine.observer.source(table).current()[table] == library.states[name].vector[table]
+
+    def _require_history(self, library: Library, name: str) -> None:
+        if not self.can_verify(library, name):
+            raise RefreshError(
+                f"view {name} cannot be worked out as it was: its source has moved on, and keeps no history",
+                code="VK-NO-HISTORY",
+                hint=f"REFRESH MATERIALIZED VIEW {name} FULL reads the source anew.",
+            )
+
     def _comparison(self, library: Library, name: str) -> Comparison:
         view = library.views[name]
         stored = rows_of(library, name)
@@ -466,6 +585,16 @@ class Maintainer:
         if version is None:
             raise RefreshError(f"view {name} was computed from {table}, whose snapshot is not recorded")
         return f"(\n{rows_of(Library(library.views, states), table)}\n)"
+
+
+def _refuse_read(library: Library, name: str) -> None:
+    readers = library.graph.children(name)
+    if readers:
+        raise DefinitionError(
+            f"view {name} is read by {', '.join(readers)}",
+            code="VK-VIEW-IN-USE",
+            hint="Drop those first.",
+        )
 
 
 def _if_current(library: Library, kept: Propagation) -> EpochPlan | None:

@@ -71,6 +71,34 @@ class Epoch:
         return {**asdict(self), "published_at": published}
 
 
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """A declared source: what was seen of it last, and what the warehouse holds of it."""
+
+    name: str
+    kind: str
+    options: dict[str, str]
+    view: str | None
+    """Its base view."""
+    version: str | None
+    """The version that the base view holds."""
+    seen: str | None
+    """The version that was seen last."""
+    seen_at: datetime | None
+    bad_rows: int | None = None
+    """Rows that are set aside, where they are."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether something was seen that the warehouse does not hold yet."""
+        return self.seen != self.version
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        seen_at = self.seen_at.isoformat() if self.seen_at else None
+        return {**asdict(self), "seen_at": seen_at, "behind": self.behind}
+
+
 class History(list[Epoch]):
     """Epochs, newest first, one row per view and epoch when turned into a table."""
 

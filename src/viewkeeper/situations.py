@@ -14,6 +14,7 @@ from viewkeeper.join_metadata import extents_of_joins, pruned_tables
 from viewkeeper.learning import NO_EXPERIENCE, Experience
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.situation import USUAL, Options, Situation, Span, ViewInput
+from viewkeeper.reading import rows_of
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.quoting import parse_path, quote_path
@@ -34,7 +35,9 @@ def observe(
     epoch their new storage tables; they have nothing stored to build upon."""
     fresh = storages or {}
     ordered, stored = _stored(library, names, fresh)
-    observed = engine.observer.stand(library.graph.sources(ordered), stored)
+    sources = library.graph.sources(ordered)
+    _show_base_views(engine, library, ordered)
+    observed = engine.observer.stand(sources, stored)
     keys = library.keys()
     views = tuple(
         replace(
@@ -59,6 +62,7 @@ def observe(
         lost=observed.lost,
         rows=observed.rows,
         read_options={table: engine.observer.source(table).read_options for table in observed.versions},
+        relations=_relations(engine, views, observed, policy),
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
         extents=extents_of_joins(engine.observer, views, span_of, observed),
@@ -84,6 +88,31 @@ def _stored(library: Library, names: Iterable[str], fresh: Mapping[str, str]) ->
     wanted = set(names)
     ordered = [name for name in library.graph.order() if name in wanted]
     return ordered, [library.states[name].storage for name in ordered if _has_data(library, name, fresh)]
+
+
+def _show_base_views(engine: Engine, library: Library, names: Iterable[str]) -> None:
+    """Let sources without history know what was seen of them."""
+    for name in names:
+        for table in library.views[name].analysis.tables:
+            source = engine.observer.extracted(table)
+            if source is not None and _has_data(library, name, {}):
+                source.show(table, rows_of(library, name))
+
+
+def _relations(
+    engine: Engine, views: Iterable[ViewInput], observed: Observed, policy: str | None
+) -> dict[str, str]:
+    """The sources without history that are to be read whole."""
+    found = {}
+    for view in views:
+        for table in view.analysis.tables:
+            source = engine.observer.extracted(table)
+            if source is None:
+                continue
+            lost = (table, view.vector.get(table), observed.versions[table]) in observed.lost
+            if view.needs_full is not None or lost or "full" in (policy, view.definition.policy):
+                found[table] = source.rows(table, observed.versions[table])
+    return found
 
 
 def _unwritten(engine: Engine, views: Iterable[ViewInput], observed: Observed) -> dict[str, dict[str, str]]:

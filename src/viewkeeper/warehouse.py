@@ -23,15 +23,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from viewkeeper.analyse.statements import (
     AlterView,
     CreateCube,
+    CreateSource,
     CreateView,
+    DropSource,
     DropView,
     ExplainView,
     Passthrough,
     RefreshView,
+    ShowSources,
     ShowViews,
     parse_statement,
 )
 from viewkeeper.constraints import declared_constraints
+from viewkeeper.declaring import declared_sources, source_status
 from viewkeeper.errors import DefinitionError, LedgerError, position_at
 from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view
@@ -53,6 +57,7 @@ from viewkeeper.results import (
     Epoch,
     History,
     Propagated,
+    SourceStatus,
     Upkept,
     Verification,
     ViewRefresh,
@@ -116,6 +121,17 @@ class Warehouse:
             case DropView():
                 self._drop(_text(parsed.name), missing_ok=parsed.if_exists)
                 return self._refresh_rows([])
+            case CreateSource():
+                record = self._maintainer.declare(parsed)
+                return self._refresh_rows([] if record is None else epoch_of(record).views)
+            case DropSource():
+                self._maintainer.forget(parsed.name, missing_ok=parsed.if_exists)
+                return self._refresh_rows([])
+            case ShowSources():
+                sources = [(each.name, each.kind, each.version, each.seen_at) for each in self.sources()]
+                return self._engine.rows(
+                    sources, "source STRING, kind STRING, version STRING, seen_at TIMESTAMP"
+                )
             case ExplainView():
                 return self._engine.rows([(str(self.explain(_text(parsed.name))),)], "plan STRING")
             case ShowViews():
@@ -227,10 +243,12 @@ class Warehouse:
 
     def verify(self, *views: str) -> list[Verification]:
         """Recompute views (none named: all of them) at the recorded versions and compare, both ways."""
-        states = self._library().states
-        return self._maintainer.verify(
-            [name for name in self._names(views) if views or states[name].snapshot is not None]
-        )
+        library = self._library()
+        names = self._names(views)
+        if not views:  # those that can be: not what has no rows yet, nor a source that has moved on
+            names = [name for name in names if library.states[name].snapshot is not None]
+            names = [name for name in names if self._maintainer.can_verify(library, name)]
+        return self._maintainer.verify(names)
 
     def verify_constraints(self, project: Project) -> list[ConstraintCheck]:
         """Whether the keys, foreign keys and dependencies that a project declares hold, checked whole on the
@@ -301,6 +319,22 @@ class Warehouse:
             dict(state.vector),
             view.analysis.tables,
         )
+
+    def sources(self) -> list[SourceStatus]:
+        """The declared sources, each as it was last looked at, and where its base view stands."""
+        library, observed = self._library(), self._ledger.observations()
+        return [
+            source_status(definition, library, observed.get(definition.table), self._ledger)
+            for definition in declared_sources(self._ledger).values()
+        ]
+
+    def quarantine(self, source: str) -> DataFrame:
+        """The bad rows of a source that are set aside: ``file``, ``line``, ``record`` and ``reason``."""
+        return self._maintainer.quarantine(source)
+
+    def check_sources(self, *names: str) -> dict[str, list[str]]:
+        """Of each source (none named: all of them), what is missing or dangerous, as sentences."""
+        return self._maintainer.check_sources(names)
 
     def history(self, view: str | None = None, *, limit: int | None = None) -> History:
         """The epochs, newest first."""

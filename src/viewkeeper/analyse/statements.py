@@ -88,6 +88,30 @@ class ShowViews:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateSource:
+    """``CREATE SOURCE s USING kind OPTIONS (…)``."""
+
+    name: str
+    kind: str
+    options: tuple[tuple[str, str], ...] = ()
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropSource:
+    """``DROP SOURCE [IF EXISTS] s``."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSources:
+    """``SHOW SOURCES``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Passthrough:
     """A statement that is not ours, letter for letter."""
 
@@ -95,7 +119,17 @@ class Passthrough:
 
 
 Statement: TypeAlias = (
-    CreateView | CreateCube | AlterView | RefreshView | ExplainView | DropView | ShowViews | Passthrough
+    CreateView
+    | CreateCube
+    | AlterView
+    | RefreshView
+    | ExplainView
+    | DropView
+    | ShowViews
+    | CreateSource
+    | DropSource
+    | ShowSources
+    | Passthrough
 )
 
 _POLICIES = ("auto", "incremental strict", "incremental", "full")
@@ -121,6 +155,8 @@ def parse_statement(sql: str) -> Statement:
                     cursor.expect("VIEW")
                 view = _create(cursor, or_replace=or_replace)
                 return CreateCube(view) if is_cube else view
+            if cursor.take("SOURCE"):
+                return _create_source(cursor, or_replace=or_replace)
         case "ALTER" if cursor.take("MATERIALIZED"):
             cursor.expect("VIEW")
             name = cursor.name()
@@ -137,6 +173,11 @@ def parse_statement(sql: str) -> Statement:
             cursor.expect("VIEW")
             if_exists = cursor.take("IF", "EXISTS")
             return cursor.last(DropView(cursor.name(), if_exists))
+        case "DROP" if cursor.take("SOURCE"):
+            if_exists = cursor.take("IF", "EXISTS")
+            return cursor.last(DropSource(cursor.identifier("a name"), if_exists))
+        case "SHOW" if cursor.take("SOURCES"):
+            return cursor.last(ShowSources())
         case "SHOW" if cursor.take("MATERIALIZED"):
             cursor.expect("VIEWS")
             return cursor.last(ShowViews())
@@ -233,6 +274,15 @@ def _create(cursor: _Cursor, *, or_replace: bool) -> CreateView:
         raise cursor.error("a query")
     start = cursor.text.tokens[cursor.index].start
     return replace(view, query=cursor.text.sql[start : cursor.text.tokens[-1].end + 1], query_start=start)
+
+
+def _create_source(cursor: _Cursor, *, or_replace: bool) -> CreateSource:
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.identifier("a name")
+    cursor.expect("USING")
+    kind = cursor.identifier("a kind, such as files").casefold()
+    options = cursor.list(_property) if cursor.take("OPTIONS") else ()
+    return cursor.last(CreateSource(name, kind, options, replace=or_replace, if_not_exists=if_not_exists))
 
 
 def _clause(cursor: _Cursor, view: CreateView) -> CreateView:

@@ -18,6 +18,7 @@ from viewkeeper.cli.tables import (
     propagated_table,
     rates_table,
     refresh_table,
+    sources_table,
     status_table,
     summary_line,
     upkeep_table,
@@ -154,6 +155,27 @@ def status(output: Output, folder: Path | None) -> int:
     none = "No views yet. `viewkeeper refresh` creates those of the project."
     output.answer({"views": found}, status_table(found) if found else none)
     return 0
+
+
+def sources(output: Output, folder: Path | None) -> int:
+    """List the declared sources."""
+    with _opened(folder) as (_, warehouse):
+        found = warehouse.sources()
+    none = "No sources are declared. Tables of the catalog need no declaration."
+    output.answer({"sources": [each.to_dict() for each in found]}, sources_table(found) if found else none)
+    return 0
+
+
+def check_sources(output: Output, folder: Path | None, names: Sequence[str]) -> int:
+    """Test sources; 1 if something is wrong with one."""
+    with _opened(folder) as (_, warehouse):
+        found = warehouse.check_sources(*names)
+    ok = not any(found.values())
+    told = [
+        f"{name}: {problem}" for name, problems in found.items() for problem in problems or ["all is well"]
+    ]
+    output.answer({"ok": ok, "problems": found}, "\n".join(told) or "No sources are declared.")
+    return 0 if ok else 1
 
 
 def verify(output: Output, folder: Path | None, views: Sequence[str]) -> int:

@@ -204,6 +204,32 @@ def lattice_extend(
     raise typer.Exit(commands.extend_lattice(Output(json=json), project, apply=apply))
 
 
+sources_app = typer.Typer(help="The declared sources: files and databases that the views read.")
+app.add_typer(sources_app, name="sources")
+
+
+@sources_app.callback(invoke_without_command=True)
+def sources(ctx: typer.Context, project: ProjectFolder = None, *, json: Json = False) -> None:
+    """List the declared sources, with what was seen of them last. Needs no Spark."""
+    from viewkeeper.cli import commands
+
+    if ctx.invoked_subcommand is None:
+        raise typer.Exit(commands.sources(Output(json=json), project))
+
+
+@sources_app.command("check")
+def sources_check(
+    names: Annotated[list[str] | None, typer.Argument(help="Sources; none: all of them.")] = None,
+    project: ProjectFolder = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Test each source, and say what is missing and how to mend it."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.check_sources(Output(json=json), project, names or []))
+
+
 @app.command()
 def status(project: ProjectFolder = None, *, json: Json = False) -> None:
     """Show how fresh the views are. Needs no Spark."""

@@ -15,6 +15,7 @@ from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
     PropagatedView,
+    SourceStatus,
     Upkept,
     Verification,
     ViewRefresh,
@@ -115,6 +116,22 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
             _strategy(view.strategy or ""),
             "incrementally" if view.incremental else f"by full recompute: {escape(view.reason or '')}",
             escape(", ".join(view.reads)),
+        )
+    return table
+
+
+def sources_table(sources: Sequence[SourceStatus]) -> Table:
+    """The declared sources."""
+    table = _table("source", "kind", "state", "seen", "held as", "bad rows>")
+    short = _short_names([source.view or "" for source in sources])
+    for source in sources:
+        table.add_row(
+            escape(source.name),
+            source.kind,
+            "[yellow]behind" if source.behind else "taken in",
+            _moment(source.seen_at),
+            short[source.view or ""],
+            "" if source.bad_rows is None else f"{source.bad_rows:,}",
         )
     return table
 

@@ -8,6 +8,8 @@ Example::
       # catalog: lake
       # ledger: {env: VIEWKEEPER_LEDGER}
     policy: auto
+    sources:
+      orders: {kind: files, options: {path: deliveries/orders, format: csv, header: true}}
     keys:
       stores: [storeID]
     foreign_keys:
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -121,10 +124,25 @@ class CubeSettings(_Strict):
 
 
 class SourceSettings(_Strict):
-    """A source that is not simply a table of the catalog."""
+    """A source that is not simply a table of the catalog, as ``CREATE SOURCE`` declares it; paths of files
+    may be relative to the project's folder."""
 
     kind: Name
-    options: dict[str, str | Reference] = Field(default_factory=dict)
+    options: dict[str, str | bool | Reference] = Field(default_factory=dict)
+
+    def told(self, folder: Path) -> tuple[tuple[str, str], ...]:
+        """The options as a statement would have them; a secret stays where it is kept."""
+        told = {}
+        for key, value in self.options.items():
+            if isinstance(value, Reference):
+                told[f"{key}_env"] = value.env
+            elif isinstance(value, bool):
+                told[key] = str(value).lower()
+            elif key == "path" and "://" not in value:
+                told[key] = str(folder / value)
+            else:
+                told[key] = value
+        return tuple(told.items())
 
 
 class Settings(_Refreshing):

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
-from viewkeeper.errors import DefinitionError, LedgerError, RefreshError, ViewkeeperError
+from viewkeeper.errors import DefinitionError, LedgerError, NotFoundError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event
 from viewkeeper.execute.catalog import Catalog
 from viewkeeper.execute.embedded import CATALOG, embedded_session
@@ -31,6 +31,7 @@ from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Strategy
 from viewkeeper.session import require_views, session_pins, work_session
 from viewkeeper.sources.iceberg_catalog import keeps_tables
+from viewkeeper.sources.quarantine import quarantine_table
 from viewkeeper.sql.quoting import quote, quote_path
 
 
@@ -51,7 +52,7 @@ class Engine:
         self.sessions = Sessions(spark)
         self.pins = session_pins(spark)
         self.catalog = Catalog(self.sessions, self.pins)
-        self.observer = Observer(self.catalog.session, self.catalog)
+        self.observer = Observer(self.catalog.session, self.catalog, catalog)
         self._caches = keeps_tables(spark, catalog)
         self._seen: dict[str, str] = {}
 
@@ -100,6 +101,17 @@ class Engine:
                     code="VK-UNSTORABLE",
                     hint="Cast the column to a type that Iceberg has, or mend PARTITIONED BY / CLUSTER BY.",
                 ) from error
+
+    def quarantine(self, source: str) -> DataFrame:
+        """The rows of a source that are set aside, in the user's session."""
+        table = quarantine_table(self.catalog_name, source)
+        if self.catalog.columns(table) is None:
+            raise NotFoundError(
+                f"source {source} sets no rows aside",
+                code="VK-NO-QUARANTINE",
+                hint="Only where it is declared with on_bad_rows 'quarantine' does it.",
+            )
+        return self.spark.table(quote_path(table))
 
     def read(self, query: str, epoch: int | None) -> DataFrame:
         """A query in the user's session, at the views of an epoch, which may be too old to be read."""
@@ -186,7 +198,7 @@ class Engine:
                 what = f"a sum is too large for its type, {where}: {what}" if where else what
         for fault in FAULTS:
             if fault.marks & marks_in(str(error)):
-                what, code, hint = f"{fault.what} ({what})", fault.code, fault.hint
+                what, code, hint = f"{fault.what} ({fault.told(str(error)) or what})", fault.code, fault.hint
                 break
         return RefreshError(
             f"{name}: {what}; every view is as it was", code=code, hint=hint, view=view.name if view else None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from viewkeeper.sources.differential import KEY_TWICE
+from viewkeeper.sources.file_reader import BAD_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +17,12 @@ class Fault:
     what: str
     code: str
     hint: str
+    telling: str | None = None
+    """Finds, in all that Spark says, the words that tell what it is about."""
+
+    def told(self, said: str) -> str | None:
+        found = re.search(self.telling, said) if self.telling else None
+        return found.group(1).strip() if found else None
 
 
 FAULTS = (
@@ -33,6 +43,34 @@ FAULTS = (
         "an executor was lost, and rows that it held with it",
         "VK-EXECUTOR-LOST",
         "Refresh again; if it happens again, look why executors die.",
+    ),
+    Fault(
+        frozenset({BAD_ROW}),
+        "a row does not fit the columns",
+        BAD_ROW,
+        "Mend the file; or let such rows be set aside: on_bad_rows 'quarantine'.",
+        rf"{BAD_ROW} in (.*?)(?: SQLSTATE|\n|$)",
+    ),
+    Fault(
+        frozenset({KEY_TWICE}),
+        "a key comes more than once",
+        KEY_TWICE,
+        "Mend the delivery, or declare the source without a key.",
+        rf"{KEY_TWICE} (\(.*?\))(?: SQLSTATE|\n|$)",
+    ),
+    Fault(
+        frozenset({"CSV header does not conform to the schema", "Number of column in CSV header"}),
+        "a file has other columns",
+        "VK-FILE-SCHEMA",
+        "Deliver it with the source's columns, or declare the source anew.",
+        r"(?s)CSV file: ([^\n]*)",
+    ),
+    Fault(
+        frozenset({"FAILED_READ_FILE"}),
+        "a file cannot be read",
+        "VK-FILES-UNREADABLE",
+        "Was it removed, cut off, or is it of another format? Refresh again when it is whole.",
+        r"(?:reading file|File) ([^\n]*?)\.? (?:does not exist|SQLSTATE| )",
     ),
 )
 

@@ -5,20 +5,24 @@ Versions cost no job; a change's metadata is read only where a version moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
 from viewkeeper.algebra.empty_terms import Extents
+from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import SourceError
 from viewkeeper.execute.catalog import Catalog, TableFacts
 from viewkeeper.execute.tuning import reading_files
 from viewkeeper.plan.situation import Span
 from viewkeeper.session import cores, rows_read
-from viewkeeper.sources.contract import Change
+from viewkeeper.sources.contract import Change, ExtractedSource, Shelf, Source
+from viewkeeper.sources.delta_lake import DeltaSource
 from viewkeeper.sources.iceberg import IcebergSource
+from viewkeeper.sources.iceberg_catalog import is_iceberg_catalog
+from viewkeeper.sources.kinds import open_source
 from viewkeeper.sql.quoting import parse_path
 
 _REBUILD = frozenset({"VK-SOURCE-EXPIRED", "VK-SOURCE-DIVERGED", "VK-SOURCE-RECREATED"})
@@ -42,17 +46,51 @@ class Observed:
 class Observer:
     """Asks sources and storage tables, several at a time."""
 
-    def __init__(self, session: SparkSession, catalog: Catalog) -> None:
+    def __init__(self, session: SparkSession, catalog: Catalog, catalog_name: str) -> None:
         self._session = session
+        self._catalog_name = catalog_name
         self._catalog = catalog
-        self._sources: dict[str, IcebergSource] = {}
+        self._sources: dict[str, Source] = {}
+        self._declared: dict[str, tuple[SourceDefinition, ExtractedSource]] = {}
         self.read_options = reading_files(cores(session))
 
-    def source(self, table: str) -> IcebergSource:
+    def source(self, table: str) -> Source:
         """The source that a table belongs to."""
+        if table in self._declared:
+            return self._declared[table][1]
         if table not in self._sources:
-            self._sources[table] = IcebergSource(self._session, parse_path(table), self.read_options)
+            self._sources[table] = self._in_place(parse_path(table))
         return self._sources[table]
+
+    def _in_place(self, table: tuple[str, ...]) -> Source:
+        """A table of the catalog, by its format."""
+        if not is_iceberg_catalog(self._session, table[0]):
+            facts = self._catalog.facts(table)
+            if facts is not None and facts.provider == "delta":
+                return DeltaSource(self._session, table)
+        return IcebergSource(self._session, table, self.read_options)
+
+    def extracted(self, table: str) -> ExtractedSource | None:
+        """The source behind a base view; ``None`` for a table that is read in place."""
+        return self._declared[table][1] if table in self._declared else None
+
+    def declare(self, definitions: Iterable[SourceDefinition], shelf_of: Callable[[str], Shelf]) -> None:
+        """Know these sources, and no others."""
+        before, self._declared = self._declared, {}
+        for definition in definitions:
+            known = before.get(definition.table)
+            if known is None or known[0] != definition:
+                known = definition, self.open(definition, shelf_of(definition.name))
+            self._declared[definition.table] = known
+
+    def open(self, definition: SourceDefinition, shelf: Shelf) -> ExtractedSource:
+        """A source by its declaration."""
+        return open_source(self._session, definition, shelf, self._catalog_name)
+
+    def confirm(self, versions: Mapping[str, str | None]) -> None:
+        """Ask each source whether these are what was read."""
+        for table, version in versions.items():
+            self.source(table).confirm({table: version})
 
     def stand(self, tables: Iterable[str], storages: Iterable[str]) -> Observed:
         """Where sources and storage tables stand; a source that is gone is an error."""

@@ -35,6 +35,7 @@ from viewkeeper.ledger.records import (
     NewPropagation,
     Propagation,
     SourceObservation,
+    SourceRecord,
     ViewRecord,
     ViewState,
 )
@@ -283,3 +284,26 @@ class Ledger:
         """Each source as it was last seen."""
         with self._database.reading() as connection:
             return queries.observations(connection)
+
+    def sources(self) -> dict[str, SourceRecord]:
+        """The declared sources, by name."""
+        with self._database.reading() as connection:
+            return queries.sources(connection)
+
+    def source_version(self, source: str, version: str) -> JsonObject | None:
+        """What a source without history remembers of a version."""
+        with self._database.reading() as connection:
+            return queries.source_version(connection, source, version)
+
+    def keep_source_version(self, source: str, version: str, content: JsonObject) -> None:
+        """Remember something of a version."""
+        table = schema.source_versions
+        with self._database.writing() as connection:
+            connection.execute(delete(table).where(table.c.source == source, table.c.version == version))
+            connection.execute(insert(table), {"source": source, "version": version, "content": content})
+
+    def forget_source_versions(self, source: str, but: str) -> None:
+        """Forget all that a source remembers, but of one version."""
+        table = schema.source_versions
+        with self._database.writing() as connection:
+            connection.execute(delete(table).where(table.c.source == source, table.c.version != but))

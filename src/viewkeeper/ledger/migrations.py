@@ -83,6 +83,18 @@ MIGRATIONS: tuple[Migration, ...] = (
         "what operations take, as calibrated",
         ("CREATE TABLE vk_calibration (measured_at {time} PRIMARY KEY, rates TEXT NOT NULL)",),
     ),
+    Migration(
+        4,
+        "declared sources, and what those without history remember of a version",
+        (
+            """CREATE TABLE vk_source (
+                name TEXT PRIMARY KEY, definition TEXT NOT NULL,
+                declared_in BIGINT NOT NULL REFERENCES vk_epoch (id))""",
+            """CREATE TABLE vk_source_version (
+                source TEXT NOT NULL, version TEXT NOT NULL, content TEXT NOT NULL,
+                PRIMARY KEY (source, version))""",
+        ),
+    ),
 )
 
 LATEST = MIGRATIONS[-1].version

@@ -68,6 +68,7 @@ def publish(connection: Connection, epoch: NewEpoch, now: datetime) -> None:
         _drop(connection, name, epoch.id)
     for record in epoch.define:
         _define(connection, record)
+    _declare(connection, epoch)
     _write_states(connection, epoch)
     _insert_all(
         connection,
@@ -122,6 +123,16 @@ def _define(connection: Connection, record: ViewRecord) -> None:
     else:
         connection.execute(update(schema.definitions).where(is_current).values(ended_in=record.defined_in))
     connection.execute(insert(schema.definitions), {**asdict(record), "place": place})
+
+
+def _declare(connection: Connection, epoch: NewEpoch) -> None:
+    """Sources have no history of their own: who asks for an old epoch reads its views."""
+    replaced = [*epoch.forget, *(source.name for source in epoch.declare)]
+    connection.execute(delete(schema.sources).where(schema.sources.c.name.in_(replaced)))
+    connection.execute(
+        delete(schema.source_versions).where(schema.source_versions.c.source.in_(epoch.forget))
+    )
+    _insert_all(connection, schema.sources, [asdict(source) for source in epoch.declare])
 
 
 def _write_states(connection: Connection, epoch: NewEpoch) -> None:

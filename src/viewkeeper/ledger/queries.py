@@ -18,6 +18,7 @@ from viewkeeper.ledger.records import (
     FailureRecord,
     JsonObject,
     SourceObservation,
+    SourceRecord,
     ViewRecord,
     ViewRefreshRecord,
     ViewState,
@@ -230,6 +231,21 @@ def _kind(value: str) -> ChoreKind:
             code="VK-LEDGER-CORRUPT",
             hint="Restore the ledger from a backup.",
         ) from error
+
+
+def sources(connection: Connection) -> dict[str, SourceRecord]:
+    """Every declared source, in the order of their declaration."""
+    table = schema.sources
+    rows = connection.execute(select(table).order_by(table.c.declared_in, table.c.name))
+    return {row.name: SourceRecord(row.name, row.definition, row.declared_in) for row in rows}
+
+
+def source_version(connection: Connection, source: str, version: str) -> JsonObject | None:
+    """What a source remembers of a version."""
+    table = schema.source_versions
+    wanted = (table.c.source == source) & (table.c.version == version)
+    found: JsonObject | None = connection.scalar(select(table.c.content).where(wanted))
+    return found
 
 
 def rates(connection: Connection) -> JsonObject | None:

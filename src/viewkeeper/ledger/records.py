@@ -141,6 +141,15 @@ class SourceObservation:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """A declared source, and the epoch that brought it."""
+
+    name: str
+    definition: JsonObject
+    declared_in: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """The right to refresh. ``token`` grows with every lease, so the ledger can tell an old holder."""
 
@@ -175,6 +184,10 @@ class NewEpoch:
     refreshes: tuple[ViewRefreshRecord, ...]
     define: tuple[ViewRecord, ...] = ()
     drop: tuple[str, ...] = ()
+    declare: tuple[SourceRecord, ...] = ()
+    """Sources that are declared, or declared anew."""
+    forget: tuple[str, ...] = ()
+    """Sources that are dropped."""
     redo: tuple[Chore, ...] = ()
     plan: JsonObject | list[Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -193,6 +206,7 @@ class NewEpoch:
         epochs = {
             *(state.epoch for state in self.states),
             *(record.defined_in for record in self.define),
+            *(source.declared_in for source in self.declare),
             *(chore.epoch for chore in self.redo),
         }
         _refuse(epochs - {self.id}, f"epoch {self.id} has parts that name another epoch")

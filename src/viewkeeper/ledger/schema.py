@@ -215,6 +215,22 @@ observations = Table(
     Column("details", JsonText, nullable=False),
 )
 
+sources = Table(
+    "vk_source",
+    metadata,
+    Column("name", Verbatim, primary_key=True),
+    Column("definition", JsonText, nullable=False),
+    Column("declared_in", BigInteger, ForeignKey(epochs.c.id), nullable=False),
+)
+
+source_versions = Table(
+    "vk_source_version",
+    metadata,
+    Column("source", Verbatim, primary_key=True),
+    Column("version", Verbatim, primary_key=True),
+    Column("content", JsonText, nullable=False),
+)
+
 calibrations = Table(
     "vk_calibration",
     metadata,

@@ -18,8 +18,8 @@ from viewkeeper.plan.steps import Strategy, Work
 FULL_ABOVE = 0.2
 """Share of changed rows above which recomputing is taken to be cheaper, where there are no prices."""
 DOUBT = 0.5
-"""Seconds by which prices that were not measured here may err: within them deltas are used, so that views which
-read this one get small changes."""
+"""Seconds by which prices that were not measured here may err: within them deltas are used, so that views
+which read this one get small changes."""
 MEASURED_DOUBT = 0.1
 """The same, of prices that ``viewkeeper calibrate`` measured here."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from viewkeeper.algebra import aggregates, expressions, relations, scalars, summary_delta
 from viewkeeper.analyse import analysis
 from viewkeeper.codec import Codec
-from viewkeeper.define import definitions
+from viewkeeper.define import definitions, sources
 from viewkeeper.errors import Position
 from viewkeeper.plan import layout, methods, prices, propagation, steps
 
@@ -41,6 +41,7 @@ CODEC = Codec(
         definitions.SessionPins,
         definitions.ColumnSpec,
         definitions.ViewDefinition,
+        sources.SourceDefinition,
         layout.Layout,
         expressions.Operand,
         expressions.Terms,

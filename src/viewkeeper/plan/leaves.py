@@ -232,6 +232,8 @@ class ViewLeaves:
         return Delta(_staged(step.name, (*step.columns, WEIGHT), step.inserted + step.deleted))
 
     def _source_at(self, scan: Scan, version: str | None) -> Relation:
+        if scan.table in self._situation.relations:
+            return Staged(self._situation.relations[scan.table], scan.fields)
         if version is None:
             # Never written. Not "the table as it is now, without its rows": Spark 4.1 cannot analyse a query
             # over a staged result and a table that both read without a version, in another session each.

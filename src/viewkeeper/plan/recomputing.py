@@ -76,6 +76,8 @@ class Recomputing:
         parent = self.draft.inputs.get(table)
         if parent is None:
             version = self.draft.situation.versions[table]
+            if table in self.draft.situation.relations:
+                return self.draft.situation.relations[table]
             if version is None:
                 columns = self.draft.situation.unwritten[table]
                 nothing = Nothing(tuple(columns), tuple(columns.values()))

@@ -123,6 +123,8 @@ class Situation:
     """Spans that the source can no longer tell, with its reason."""
     rows: Mapping[str, int | None] = field(default_factory=dict)
     read_options: Mapping[str, ReadOptions] = field(default_factory=dict)
+    relations: Mapping[str, str] = field(default_factory=dict)
+    """Of sources without versions in SQL that are to be read whole: what stands for them in FROM."""
     unwritten: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources that were never written, now or when a view was computed: the types of their columns."""
     distinct: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -4,8 +4,8 @@ Versions belong to a source *system* of one or more tables that move together: a
 system of one, a database is a system of many. Between two versions of a table lies its delta: a bag of
 rows with a signed multiplicity ``_vk_w``. A source is asked in this order, once per epoch::
 
-    current()  ──►  change(table, old, new)  ──►  change.statements(columns)  ──►  acknowledge(version)
-    versions        metadata only: sizes,          the signed rows,                 after publish
+    current()  ──►  change(table, old, new)  ──►  change.statements(columns)  ──►  confirm, acknowledge
+    versions        metadata only: sizes,          the signed rows,                 before publish, and after
                     kind, how it will be read      as Spark SQL
 """
 
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from viewkeeper.algebra.empty_terms import Extents
+from viewkeeper.define.sources import SourceDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,23 @@ class Change(Protocol):
         all of them it is exact."""
 
 
+class Shelf(Protocol):
+    """Where a source without history keeps what it has to remember of a version: the ledger."""
+
+    def load(self, version: str) -> Mapping[str, Any] | None: ...
+    def save(self, version: str, content: Mapping[str, Any]) -> None: ...
+    def forget_others(self, version: str) -> None: ...
+
+
 class Source(Protocol):
     """One source system."""
 
     @property
     def capabilities(self) -> Capabilities: ...
+
+    @property
+    def read_options(self) -> tuple[tuple[str, str], ...]:
+        """How its tables are best read, in the words of their format."""
 
     def current(self) -> Mapping[str, str | None]:
         """The version of each table now, in one consistent vector (``None``: exists, never written)."""
@@ -123,6 +136,9 @@ class Source(Protocol):
 
     def statistics(self, table: str, version: str | None) -> Statistics: ...
 
+    def row_count(self, table: str, version: str | None) -> int | None:
+        """The rows of :meth:`statistics`; of the version that was asked for last it costs nothing."""
+
     def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
         """About how many values these columns have, as far as the source keeps statistics of it."""
 
@@ -142,5 +158,25 @@ class Source(Protocol):
 
         ``identity``: the table's identity when ``old`` was current, if it was recorded."""
 
+    def confirm(self, version: Mapping[str, str | None]) -> None:
+        """All is computed from these versions and about to be published: raise if what was read may have been
+        something else."""
+
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """An epoch that read these versions is published: history before them is no longer needed."""
+
+    def release(self) -> None:
+        """The source is dropped: give back what it keeps elsewhere for us."""
+
+
+class ExtractedSource(Source, Protocol):
+    """A source without history: its table is kept in the warehouse as a base view."""
+
+    def pinned(self, definition: SourceDefinition) -> SourceDefinition:
+        """The declaration with what has to be found out once, such as the columns."""
+
+    def show(self, table: str, rows: str) -> None:
+        """What the base view of a table holds, as a SELECT: what was seen of it."""
+
+    def problems(self) -> Sequence[str]:
+        """What is missing, or dangerous, as sentences with the remedy; asked when somebody checks."""

@@ -189,8 +189,14 @@ class IcebergSource:
         live = live_files(self._spark, self._reader, (old, new), bounds)
         return file_extents(live[old], live[new], bounds)
 
+    def confirm(self, version: Mapping[str, str | None]) -> None:
+        """Nothing to do: a snapshot never changes."""
+
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """Nothing to do: a table's history is kept by its own settings, not for us."""
+
+    def release(self) -> None:
+        """Nothing to do."""
 
     def _change(
         self, history: History, old: str, new: str, stretches: tuple[Segment, ...]

@@ -31,6 +31,12 @@ def keeps_tables(spark: SparkSession, catalog: str) -> bool:
     return spark.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false"
 
 
+def is_iceberg_catalog(spark: SparkSession, catalog: str) -> bool:
+    """Whether all tables of a catalog are Iceberg's; Spark's own may hold others beside them."""
+    kind = spark.conf.get(f"spark.sql.catalog.{catalog}", "")
+    return kind == "org.apache.iceberg.spark.SparkCatalog"
+
+
 def standing(spark: SparkSession, table: tuple[str, ...]) -> Standing:
     """Where the table stands now; no Spark job."""
     failure: Exception | None = None
@@ -101,10 +107,10 @@ def read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
 
 def _not_iceberg(table: str) -> SourceError:
     return SourceError(
-        f"{table} is not an Iceberg table",
+        f"{table} is neither an Iceberg nor a Delta table",
         code="VK-SOURCE-KIND",
-        hint="only Iceberg tables have the snapshots that tell what changed; copy it into one "
-        "(CREATE TABLE … USING iceberg AS SELECT …)",
+        hint="Iceberg and Delta tables tell what changed; declare files with CREATE SOURCE, or copy the "
+        "table into one (CREATE TABLE … USING iceberg AS SELECT …)",
     )
 
 

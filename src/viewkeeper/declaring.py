@@ -1,0 +1,119 @@
+"""Declared sources, and the base views that the warehouse keeps of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.algebra.relations import Field, Project, Scan
+from viewkeeper.algebra.scalars import keep
+from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
+from viewkeeper.analyse.statements import CreateSource
+from viewkeeper.define.definitions import SessionPins, ViewDefinition
+from viewkeeper.define.sources import SOURCES, SourceDefinition
+from viewkeeper.errors import NotFoundError
+from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.records import SourceObservation
+from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.codec import CODEC
+from viewkeeper.plan.layout import bag_layout
+from viewkeeper.results import SourceStatus
+from viewkeeper.sources.contract import Description
+from viewkeeper.sql.quoting import ident, parse_path, show_path
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerShelf:
+    """What a source remembers of its versions, in the ledger."""
+
+    ledger: Ledger
+    source: str
+
+    def load(self, version: str) -> Mapping[str, Any] | None:
+        return self.ledger.source_version(self.source, version)
+
+    def save(self, version: str, content: Mapping[str, Any]) -> None:
+        self.ledger.keep_source_version(self.source, version, dict(content))
+
+    def forget_others(self, version: str) -> None:
+        self.ledger.forget_source_versions(self.source, version)
+
+
+def declared_sources(ledger: Ledger) -> dict[str, SourceDefinition]:
+    """The sources that were declared, by name."""
+    return {name: CODEC.decode(record.definition) for name, record in ledger.sources().items()}
+
+
+def unknown_source(name: str, ledger: Ledger) -> NotFoundError:
+    """An error that names the sources there are."""
+    known = ", ".join(ledger.sources()) or "none"
+    return NotFoundError(
+        f"there is no source {name}", code="VK-UNKNOWN-SOURCE", hint=f"Declared are: {known}."
+    )
+
+
+def declaration(statement: CreateSource) -> SourceDefinition:
+    """What a CREATE SOURCE declares; option names are folded, as Spark folds them."""
+    folded = tuple((key.casefold(), value) for key, value in statement.options)
+    return SourceDefinition(statement.name, statement.kind, folded)
+
+
+def base_view(
+    name: tuple[str, ...], source: SourceDefinition, described: Description, pins: SessionPins
+) -> KnownView:
+    """The view that holds what a source holds."""
+    columns = [(column.name, column.type) for column in described.columns]
+    names = tuple(column for column, _ in columns)
+    select = f"SELECT {', '.join(ident(each) for each in names)} FROM "
+    relation = Project(Scan(source.table, tuple(Field(each, each) for each in names)), keep(names))
+    facts = {
+        "identity": described.identity,
+        "schema": "pinned",
+        "columns": [[column.name, column.type, column.id] for column in described.columns],
+        "key": list(described.key),
+        "used": sorted(names),
+    }
+    definition = ViewDefinition(name, select + source.table, pins)
+    analysis = Analysis(QueryText((select, TableHole(source.table, None))), relation, None)
+    return KnownView(
+        show_path(name),
+        uuid.uuid4().hex,
+        definition,
+        analysis,
+        bag_layout(columns, relation),
+        {source.table: facts},
+    )
+
+
+def source_status(
+    source: SourceDefinition, library: Library, observed: SourceObservation | None, ledger: Ledger
+) -> SourceStatus:
+    """What the ledger knows of a source."""
+    base = base_view_of(source.name, library)
+    state = library.states.get(base) if base is not None else None
+    version = None if state is None else state.vector.get(source.table)
+    remembered = None if version is None else ledger.source_version(source.name, version)
+    return SourceStatus(
+        source.name,
+        source.kind,
+        dict(source.options),
+        base,
+        version,
+        None if observed is None else observed.version,
+        None if observed is None else observed.observed_at,
+        None if remembered is None else remembered.get("bad_rows"),
+    )
+
+
+def base_view_of(source: str, library: Library) -> str | None:
+    """The name of the view that holds a source."""
+    table = show_path((SOURCES, source))
+    return next((name for name, view in library.views.items() if source_of(view) == table), None)
+
+
+def source_of(view: KnownView) -> str | None:
+    """The table of the source that a base view holds; ``None`` for other views."""
+    tables = view.analysis.tables
+    return tables[0] if len(tables) == 1 and parse_path(tables[0])[0] == SOURCES else None

@@ -1,0 +1,142 @@
+"""A declared source: a name, a kind, and options that are checked before anything is touched.
+
+::
+
+    CREATE SOURCE orders USING files OPTIONS (path '/deliveries/orders/*.csv', format 'csv', mode 'append')
+
+What has no history of its own gets a *base view* under the source's name: the warehouse's copy, which the
+extractor keeps up by deltas, and which views read like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from viewkeeper.errors import DefinitionError
+from viewkeeper.sql.quoting import show_path
+
+SOURCES = "_sources"
+"""Stands in the place of a catalog in the names of tables that are no tables of Spark's."""
+
+FORMATS = ("csv", "json", "parquet", "orc", "avro")
+_PARSED = ("csv", "json")
+_READER_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "csv": (
+        "header", "sep", "delimiter", "quote", "escape", "comment", "encoding", "multiLine", "lineSep",
+        "locale", "nullValue", "emptyValue", "nanValue", "positiveInf", "negativeInf", "dateFormat",
+        "timestampFormat", "timestampNTZFormat", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace",
+        "maxColumns", "maxCharsPerColumn",
+    ),
+    "json": (
+        "multiLine", "encoding", "lineSep", "locale", "dateFormat", "timestampFormat", "timestampNTZFormat",
+        "allowComments", "allowSingleQuotes", "allowUnquotedFieldNames", "allowNumericLeadingZeros",
+        "primitivesAsString",
+    ),
+}  # fmt: skip
+"""Spark's options for reading that a source may set; the others would change what is read in silence."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDefinition:
+    """A source as it was declared, with what was found out when it was: schemas are pinned then."""
+
+    name: str
+    kind: str
+    options: tuple[tuple[str, str], ...]
+    schema: str | None = None
+    """Its columns, as DDL."""
+
+    @property
+    def table(self) -> str:
+        """The source's table in the version vectors of views."""
+        return show_path((SOURCES, self.name))
+
+
+def _names(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_names)]
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FileOptions(_Options):
+    """``USING files``."""
+
+    path: str = Field(min_length=1)
+    """A file, a folder with all that is in it, or a glob; on any filesystem that Spark reads."""
+    format: Literal["csv", "json", "parquet", "orc", "avro"]
+    mode: Literal["append", "replace", "snapshot"] = "append"
+    """*append*: files come, and stay as they are. *replace*: they come, go and are rewritten. *snapshot*:
+    each delivery is the whole table."""
+    delivery: Literal["all", "latest file", "latest folder"] = "all"
+    """Of mode *snapshot*: what the delivery is, of all that is there; the latest is the last by name."""
+    key: Names = ()
+    columns: Names = ()
+    """The columns to keep; all, if none are named."""
+    where: str | None = Field(default=None, min_length=1)
+    """The rows to keep."""
+    columns_types: str | None = Field(default=None, alias="schema", min_length=1)
+    """The columns of the files, as DDL; looked up once if it is not given."""
+    on_bad_rows: Literal["fail", "quarantine"] = "fail"
+    checksum: bool = False
+    """Tell files by their content, too: some tools rewrite them without changing time and size."""
+    reader: dict[str, str] = Field(default_factory=dict)
+    """Options for Spark's reader."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_reader_options(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Options of Spark's reader stand among ours."""
+        known = {name.casefold(): name for name in _READER_OPTIONS.get(str(given.get("format")), ())}
+        ours = {key: value for key, value in given.items() if key.casefold() not in known}
+        if "reader" in ours:
+            raise ValueError("reader: no such option")
+        reader = {known[key.casefold()]: value for key, value in given.items() if key not in ours}
+        return {**ours, "reader": reader} if reader else ours
+
+    @model_validator(mode="after")
+    def _suits_format(self) -> FileOptions:
+        if not self.path.startswith("/") and "://" not in self.path:
+            raise ValueError("path: write it from the root, or as a URL")
+        if self.on_bad_rows == "quarantine" and self.format not in _PARSED:
+            raise ValueError(f"on_bad_rows: rows of {self.format} files are never bad, only whole files are")
+        if self.delivery != "all" and self.mode != "snapshot":
+            raise ValueError("delivery: only in mode 'snapshot' is a delivery the whole table")
+        return self
+
+
+MODELS: Mapping[str, type[_Options]] = {"files": FileOptions}
+
+
+def checked_options(definition: SourceDefinition) -> BaseModel:
+    """The options of a source, by the model of its kind; every mistake is named."""
+    model = MODELS.get(definition.kind)
+    if model is None:
+        raise DefinitionError(
+            f"source {definition.name}: there is no kind {definition.kind!r}",
+            code="VK-SOURCE-KIND",
+            hint=f"Kinds are {', '.join(MODELS)}.",
+        )
+    try:
+        return model.model_validate(dict(definition.options))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        told = f"{where}: {first['msg']}" if where else first["msg"]
+        raise DefinitionError(
+            f"source {definition.name}: {told}",
+            code="VK-SOURCE-OPTION",
+            hint=f"Options of {definition.kind}: {', '.join(_option_names(model))}.",
+        ) from error
+
+
+def _option_names(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items() if name != "reader"]

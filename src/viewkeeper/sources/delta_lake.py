@@ -1,0 +1,246 @@
+"""Delta tables as sources: a table is a system of one, its versions are its commits.
+
+Where the table keeps a change data feed, that is the delta. Otherwise its log tells which files came and
+went, or lost rows to deletion vectors; the rows of those files at the old version, and at the new one, are
+the delta once what is in both has cancelled out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+
+from viewkeeper.algebra.empty_terms import Extents
+from viewkeeper.algebra.scalars import WEIGHT
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.contract import Capabilities, Description, SourceColumn, Statistics
+from viewkeeper.sources.delta_log import DataFile, LogChange, feeds, read_actions
+from viewkeeper.sources.file_listing import escaped
+from viewkeeper.sources.iceberg_history import diverged, expired, recreated
+from viewkeeper.sql.quoting import literal, quote, quote_path, show_path
+
+_MOST_FILES_NAMED = 1_000
+"""With more changed files than this all rows of both versions are compared: naming them would take longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaChange:
+    """The delta between two commits."""
+
+    table: str
+    old: str | None
+    new: str
+    inserted: int
+    deleted: int
+    method: str
+    selects: tuple[tuple[str, str, str], ...]
+    """For each part: the relation, the condition on its rows, their weight."""
+    reason: str | None = None
+
+    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
+        names = "".join(f"{quote(name)}, " for name in columns)
+        return tuple(
+            f"SELECT {names}{weight} AS {WEIGHT} FROM {relation} WHERE {condition}"
+            for relation, condition, weight in self.selects
+        )
+
+
+class DeltaSource:
+    """One Delta table of a catalog."""
+
+    capabilities = Capabilities(rows_at_version=True, lists_versions=True, acknowledges=False)
+    read_options: tuple[tuple[str, str], ...] = ()
+
+    def __init__(self, spark: SparkSession, table: tuple[str, ...]) -> None:
+        self._spark = spark
+        self._table = show_path(table)
+        self._name = quote_path(table)
+        self._counted: dict[str, int] = {}
+
+    def current(self) -> Mapping[str, str | None]:
+        return {self._table: str(self._ask(f"DESCRIBE HISTORY {self._name} LIMIT 1")[0]["version"])}
+
+    def versions_after(self, table: str, version: str | None) -> Sequence[str]:
+        history = [int(row["version"]) for row in self._ask(f"DESCRIBE HISTORY {self._name}")]
+        if version is not None and int(version) not in history:
+            raise expired(table, version)
+        return [str(each) for each in sorted(history) if version is None or each > int(version)]
+
+    def columns(self, table: str) -> tuple[SourceColumn, ...]:
+        try:
+            fields = self._spark.table(self._name).schema.fields
+        except PySparkException as error:
+            raise _error(error, self._table) from error
+        return tuple(SourceColumn(field.name, field.dataType.simpleString()) for field in fields)
+
+    def describe(self, table: str) -> Description:
+        return Description(self.columns(table), self._detail()["id"], ())
+
+    def schema(self, table: str) -> tuple[SourceColumn, ...]:
+        return self.columns(table)
+
+    def schema_version(self, table: str, version: str | None) -> str | None:
+        """Not told: the columns themselves are as cheap to ask for."""
+        return None
+
+    def identity(self, table: str) -> str | None:
+        return str(self._detail()["id"])
+
+    def statistics(self, table: str, version: str | None) -> Statistics:
+        detail = self._detail()
+        return Statistics(self.row_count(table, version), detail["sizeInBytes"], detail["numFiles"])
+
+    def row_count(self, table: str, version: str | None) -> int | None:
+        """Delta answers from the statistics of its files."""
+        assert version is not None
+        if version not in self._counted:
+            (row,) = self._ask(f"SELECT count(*) AS rows FROM {self.rows(table, version)}")
+            self._counted = {version: int(row["rows"])}
+        return self._counted[version]
+
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
+        return {}
+
+    def extents(
+        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
+    ) -> Mapping[str, Extents]:
+        return {}
+
+    def rows(self, table: str, version: str | None) -> str:
+        return f"{self._name} VERSION AS OF {version}"
+
+    def change(
+        self, table: str, old: str | None, new: str | None, *, identity: str | None = None
+    ) -> DeltaChange | None:
+        assert new is not None, "a Delta table has a version from the beginning"
+        if old == new:
+            return None
+        if old is None:
+            rows = self.row_count(table, new) or 0
+            everything = (self.rows(table, new), "true", "1L")
+            return DeltaChange(table, old, new, rows, 0, "all rows", (everything,))
+        detail = self._detail()
+        if identity is not None and detail["id"] != identity:
+            raise recreated(table, old)
+        if int(new) < int(old):
+            raise diverged(table, old, new)
+        location = str(detail["location"])
+        commits = read_actions(self._spark, location, range(int(old) + 1, int(new) + 1))
+        if commits is None:
+            raise expired(table, old)
+        change = LogChange(feeds=feeds(detail["properties"] or {}))
+        for commit in commits:
+            for action in commit:
+                change.take(action)
+        if not change.changes_rows:
+            return None
+        self._leave_out_described_anew(change, old)
+        if change.feeds:
+            return self._fed(old, new, change)
+        self._require_files(location, change.before.values(), old)
+        return self._compared(old, new, change)
+
+    def confirm(self, version: Mapping[str, str | None]) -> None:
+        """Nothing to do: a commit never changes."""
+
+    def acknowledge(self, version: Mapping[str, str | None]) -> None:
+        """Nothing to do: a table's history is kept by its own settings, not for us."""
+
+    def release(self) -> None:
+        """Nothing to do."""
+
+    def _fed(self, old: str, new: str, change: LogChange) -> DeltaChange:
+        relation = f"table_changes({literal(self._name)}, {int(old) + 1}, {new})"
+        weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1L ELSE -1L END"
+        inserted, deleted = _rows(change.after.values()), _rows(change.before.values())
+        return DeltaChange(
+            self._table,
+            old,
+            new,
+            inserted,
+            0 if change.only_appends else deleted,
+            "change data feed",
+            ((relation, "true", weight),),
+        )
+
+    def _compared(self, old: str, new: str, change: LogChange) -> DeltaChange:
+        # Either both sides are told by their files, or both are read whole.
+        named = max(len(change.before), len(change.after)) <= _MOST_FILES_NAMED
+        sides = ((old, change.before, "-1L"), (new, change.after, "1L"))
+        selects = tuple(
+            (self.rows(self._table, version), _in_files(files) if named else "true", weight)
+            for version, files, weight in sides
+            if files or not named
+        )
+        inserted, deleted = _rows(change.after.values()), _rows(change.before.values())
+        if not named:
+            inserted, deleted = (self.row_count(self._table, version) or 0 for version in (new, old))
+        told = "added files" if not deleted else "rows of changed files, compared"
+        reason = None if not deleted else "the table keeps no change data feed"
+        return DeltaChange(self._table, old, new, inserted, deleted, told, selects, reason)
+
+    def _leave_out_described_anew(self, change: LogChange, old: str) -> None:
+        """A file may be added again, rows and all, for the sake of its statistics: it has not changed."""
+        if not change.rewritten:
+            return
+        there = self._spark.sql(f"SELECT * FROM {self.rows(self._table, old)}").inputFiles()
+        for path in change.rewritten:
+            if any(file.endswith("/" + path) for file in there):
+                change.after.pop(path, None)
+
+    def _require_files(self, location: str, files: Iterable[DataFile], old: str) -> None:
+        """Raise if files of the old version were vacuumed: its rows cannot be read any more."""
+        paths = [escaped(unquote(_url(location, file.path))) for file in files]
+        if not paths:
+            return
+        try:
+            self._spark.read.format("binaryFile").load(paths)
+        except PySparkException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                raise expired(self._table, old) from error
+            raise
+
+    def _detail(self) -> Row:
+        return self._ask(f"DESCRIBE DETAIL {self._name}")[0]
+
+    def _ask(self, query: str) -> list[Row]:
+        try:
+            return self._spark.sql(query).collect()
+        except PySparkException as error:
+            raise _error(error, self._table) from error
+
+
+def _rows(files: Iterable[DataFile]) -> int:
+    return sum(file.rows for file in files)
+
+
+def _in_files(files: Mapping[str, DataFile]) -> str:
+    """By the end of their paths, which is how the log names them."""
+    by_depth: dict[int, list[str]] = {}
+    for path in sorted(files):
+        by_depth.setdefault(path.count("/") + 1, []).append(literal(path))
+    return " OR ".join(
+        f"substring_index(_metadata.file_path, '/', -{depth}) IN ({', '.join(named)})"
+        for depth, named in by_depth.items()
+    )
+
+
+def _url(location: str, path: str) -> str:
+    """The log names files from the table's folder, or wholly where they lie elsewhere (a shallow clone)."""
+    return path if re.match(r"[A-Za-z0-9]+:/", path) else f"{location}/{path}"
+
+
+def _error(error: PySparkException, table: str) -> SourceError:
+    condition = error.getCondition() or ""
+    if "NOT_FOUND" in condition or "NO_SUCH" in condition:
+        return SourceError(
+            f"table {table} does not exist",
+            code="VK-SOURCE-MISSING",
+            hint="create it, or drop the views that read it",
+        )
+    return SourceError(f"table {table} cannot be read: {error.getMessage() or error}")

@@ -1,0 +1,98 @@
+"""The log of a Delta table: which files its commits added and removed.
+
+A commit is a file of JSON lines, one action each (Delta's protocol, *Actions*). ``dataChange: false`` marks
+files that were only rewritten: an OPTIMIZE moves rows, and changes none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+_UNTOLD_ROWS = 1 << 40
+"""Stands for a row count that the writer left out: an upper bound must not be too low."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file as an action names it. ``vector`` tells its deletion vector, by which some rows are gone."""
+
+    path: str
+    rows: int
+    vector: str | None
+
+
+@dataclass(slots=True)
+class LogChange:
+    """What commits did to the table, taken together."""
+
+    before: dict[str, DataFile] = field(default_factory=dict)
+    """Files of the first version that are not there any more, or have lost rows."""
+    after: dict[str, DataFile] = field(default_factory=dict)
+    """Files of the last version that were not there, or have lost rows."""
+    changes_rows: bool = False
+    only_appends: bool = True
+    feeds: bool = True
+    """Whether the table kept a change data feed all the way."""
+    rewritten: set[str] = field(default_factory=set)
+    """Files that were added without a change of rows: compacted, or there already and described anew."""
+
+    def take(self, action: Mapping[str, Any]) -> None:
+        """Go through one more action."""
+        if "add" in action:
+            added = action["add"]
+            self.changes_rows |= bool(added.get("dataChange", True))
+            file = _data_file(added)
+            self.after[file.path] = file
+            if not added.get("dataChange", True) and file.path not in self.before:
+                self.rewritten.add(file.path)
+        elif "remove" in action:
+            removed = action["remove"]
+            self.changes_rows |= bool(removed.get("dataChange", True))
+            self.only_appends &= not removed.get("dataChange", True)
+            file = _data_file(removed)
+            # A file that came in between and went again was in neither version.
+            if self.after.pop(file.path, None) is None or file.path in self.before:
+                self.before.setdefault(file.path, file)
+        elif "metaData" in action:
+            self.feeds = False  # before it there may have been none
+
+
+def feeds(configuration: Mapping[str, str]) -> bool:
+    """Whether a table with these properties keeps a change data feed."""
+    return configuration.get("delta.enableChangeDataFeed", "false").lower() == "true"
+
+
+def read_actions(
+    spark: SparkSession, location: str, versions: Iterable[int]
+) -> Sequence[Sequence[Mapping[str, Any]]] | None:
+    """The actions of these commits, oldest first; ``None`` if one of them is no longer on record."""
+    wanted = list(versions)
+    paths = [f"{location}/_delta_log/{version:020d}.json" for version in wanted]
+    try:
+        lines = spark.read.text(paths).selectExpr("value", "_metadata.file_name AS name").collect()
+    except PySparkException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return None
+        raise
+    found: dict[int, list[Mapping[str, Any]]] = {version: [] for version in wanted}
+    for line in lines:
+        # Removes of a file come before its adds within a commit: a deletion vector replaces the file's entry.
+        found[int(line["name"].split(".", 1)[0])].append(json.loads(line["value"]))
+    return [sorted(found[version], key=lambda action: "add" in action) for version in wanted]
+
+
+def _data_file(action: Mapping[str, Any]) -> DataFile:
+    stats = action.get("stats")
+    rows = json.loads(stats).get("numRecords") if stats else None
+    vector = action.get("deletionVector")
+    told = None
+    if vector is not None:
+        told = f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset', 0)}"
+        rows = None if rows is None else max(0, rows - vector.get("cardinality", 0))
+    return DataFile(action["path"], _UNTOLD_ROWS if rows is None else rows, told)
