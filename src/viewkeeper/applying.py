@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.holes import holes
 from viewkeeper.analyse.statements import CreateCube, CreateSource, CreateView, parse_statement
-from viewkeeper.declaring import declaration, declared_sources, source_of
+from viewkeeper.declaring import declaration, declared_sources, same_declaration, source_of
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.project import SETTINGS_NAME, Project, Statement
 from viewkeeper.define.vdag import Vdag
@@ -57,7 +57,7 @@ def _apply_sources(maintainer: Maintainer, project: Project, *, dry_run: bool) -
     for name, settings in project.settings.sources.items():
         statement = CreateSource(name, settings.kind, settings.told(project.folder), replace=True)
         before = known.get(name)
-        if before is not None and before == replace(declaration(statement), schema=before.schema):
+        if before is not None and same_declaration(before, declaration(statement)):
             continue
         if not dry_run:
             maintainer.declare(statement)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,14 +60,17 @@ def declaration(statement: CreateSource) -> SourceDefinition:
     return SourceDefinition(statement.name, statement.kind, folded)
 
 
-def base_view(
-    name: tuple[str, ...], source: SourceDefinition, described: Description, pins: SessionPins
-) -> KnownView:
-    """The view that holds what a source holds."""
+def same_declaration(one: SourceDefinition, other: SourceDefinition) -> bool:
+    """Whether two sources were declared alike, whatever was found out of them since."""
+    return (one.name, one.kind, sorted(one.options)) == (other.name, other.kind, sorted(other.options))
+
+
+def base_view(name: tuple[str, ...], table: str, described: Description, pins: SessionPins) -> KnownView:
+    """The view that holds what a table of a source holds."""
     columns = [(column.name, column.type) for column in described.columns]
     names = tuple(column for column, _ in columns)
     select = f"SELECT {', '.join(ident(each) for each in names)} FROM "
-    relation = Project(Scan(source.table, tuple(Field(each, each) for each in names)), keep(names))
+    relation = Project(Scan(table, tuple(Field(each, each) for each in names)), keep(names))
     facts = {
         "identity": described.identity,
         "schema": "pinned",
@@ -75,15 +78,15 @@ def base_view(
         "key": list(described.key),
         "used": sorted(names),
     }
-    definition = ViewDefinition(name, select + source.table, pins)
-    analysis = Analysis(QueryText((select, TableHole(source.table, None))), relation, None)
+    definition = ViewDefinition(name, select + table, pins)
+    analysis = Analysis(QueryText((select, TableHole(table, None))), relation, None)
     return KnownView(
         show_path(name),
         uuid.uuid4().hex,
         definition,
         analysis,
         bag_layout(columns, relation),
-        {source.table: facts},
+        {table: facts},
     )
 
 
@@ -91,15 +94,16 @@ def source_status(
     source: SourceDefinition, library: Library, observed: SourceObservation | None, ledger: Ledger
 ) -> SourceStatus:
     """What the ledger knows of a source."""
-    base = base_view_of(source.name, library)
-    state = library.states.get(base) if base is not None else None
-    version = None if state is None else state.vector.get(source.table)
+    first = source.all_tables[0]
+    views = base_views_of(source.name, library)
+    state = library.states.get(views.get(first, ""))
+    version = None if state is None else state.vector.get(first)
     remembered = None if version is None else ledger.source_version(source.name, version)
     return SourceStatus(
         source.name,
         source.kind,
         dict(source.options),
-        base,
+        list(views.values()),
         version,
         None if observed is None else observed.version,
         None if observed is None else observed.observed_at,
@@ -107,10 +111,22 @@ def source_status(
     )
 
 
-def base_view_of(source: str, library: Library) -> str | None:
-    """The name of the view that holds a source."""
-    table = show_path((SOURCES, source))
-    return next((name for name, view in library.views.items() if source_of(view) == table), None)
+def base_views_of(source: str, library: Library) -> dict[str, str]:
+    """The tables of a source, and the view that holds each."""
+    held = {source_of(view): name for name, view in library.views.items()}
+    return {
+        table: name for table, name in held.items() if table is not None and parse_path(table)[1] == source
+    }
+
+
+def with_siblings(library: Library, names: Iterable[str]) -> tuple[str, ...]:
+    """These views and all that they read, and of a source that has several tables all base views: a
+    transaction is never shown in part."""
+    closure = library.graph.closure(names)
+    tables = (source_of(library.views[name]) for name in closure)
+    sources = {parse_path(table)[1] for table in tables if table is not None}
+    siblings = [view for source in sorted(sources) for view in base_views_of(source, library).values()]
+    return tuple(library.graph.closure(dict.fromkeys((*closure, *siblings))))
 
 
 def source_of(view: KnownView) -> str | None:

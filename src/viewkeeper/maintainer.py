@@ -20,11 +20,12 @@ from viewkeeper.constraints import Constraint, checks
 from viewkeeper.declaring import (
     LedgerShelf,
     base_view,
-    base_view_of,
+    base_views_of,
     declaration,
     declared_sources,
     source_of,
     unknown_source,
+    with_siblings,
 )
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SourceDefinition
@@ -220,35 +221,55 @@ class Maintainer:
     # Declare sources.
 
     def declare(self, statement: CreateSource) -> EpochRecord | None:
-        """Declare a source and fill its base view, in one epoch; ``None`` when it is there already and IF NOT
-        EXISTS was said."""
+        """Declare a source and fill its base views, in one epoch; ``None`` when it is there already and IF
+        NOT EXISTS was said."""
         source = declaration(statement)
         pins = self.engine.current_pins()
-        name = (pins.catalog, *pins.namespace, source.name)
         with self.lease() as lease:
             library = self.library()
             known = declared_sources(self.ledger)
-            base = base_view_of(source.name, library)
-            if source.name not in known:
-                self._require_free(ViewDefinition(name, "", pins))
-            elif not (statement.if_not_exists or statement.replace):
+            if source.name in known and statement.if_not_exists:
+                return None
+            if source.name in known and not statement.replace:
                 raise DefinitionError(
                     f"there is a source {source.name} already",
                     code="VK-SOURCE-EXISTS",
                     hint="CREATE OR REPLACE SOURCE declares it anew.",
                 )
-            elif statement.if_not_exists:
-                return None
-            opened = self.engine.observer.open(source, self._shelf(source.name))
-            source = opened.pinned(source)
+            before = base_views_of(source.name, library)
+            source = self.engine.observer.open(source, self._shelf(source.name)).pinned(source)
             self._know([*(each for each in known.values() if each.name != source.name), source])
-            described = self.engine.observer.source(source.table).describe(source.table)
-            view = base_view(name if base is None else parse_path(base), source, described, pins)
-            followers = () if base is None else self._followers(library.with_views(view), view.name)
-            return self._redefine(lease, library, Redefinition((view, *followers), declare=(source,)))
+            defined: dict[str, KnownView] = {}
+            after = library
+            for table in source.all_tables:
+                name = self._base_name(source, table, pins, before)
+                described = self.engine.observer.source(table).describe(table)
+                view = base_view(name, table, described, pins)
+                after = after.with_views(view)
+                followers = self._followers(after, view.name) if table in before else ()
+                after = after.with_views(*followers)
+                defined |= {each.name: each for each in (view, *followers)}
+            dropped = tuple(view for table, view in before.items() if table not in source.all_tables)
+            for view_name in dropped:
+                _refuse_read(after, view_name)
+            change = Redefinition(tuple(defined.values()), drop=dropped, declare=(source,))
+            return self._redefine(lease, library, change)
+
+    def _base_name(
+        self, source: SourceDefinition, table: str, pins: SessionPins, before: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        """Of one table the source's own name; of several, each in a namespace of the source's name."""
+        if table in before:
+            return parse_path(before[table])
+        name = (pins.catalog, *pins.namespace, source.name)
+        if source.tables:
+            name = (self.engine.catalog_name, source.name, parse_path(table)[-1])
+            self.engine.create_namespace(name[:-1])
+        self._require_free(ViewDefinition(name, "", pins))
+        return name
 
     def forget(self, name: str, *, missing_ok: bool) -> EpochRecord | None:
-        """Drop a source with its base view, which no other view may read."""
+        """Drop a source with its base views, which no other view may read."""
         with self.lease() as lease:
             library = self.library()
             source = declared_sources(self.ledger).get(name)
@@ -256,11 +277,10 @@ class Maintainer:
                 if missing_ok:
                     return None
                 raise unknown_source(name, self.ledger)
-            base = base_view_of(name, library)
-            dropped = () if base is None else (base,)
+            dropped = tuple(base_views_of(name, library).values())
             for view in dropped:
                 _refuse_read(library, view)
-            self.engine.observer.source(source.table).release()
+            self.engine.observer.source(source.all_tables[0]).release()
             return self._redefine(lease, library, Redefinition(drop=dropped, forget=(name,)))
 
     def quarantine(self, name: str) -> DataFrame:
@@ -279,7 +299,7 @@ class Maintainer:
         self._know(known.values())
         found = {}
         for name in names or known:
-            source = self.engine.observer.extracted(known[name].table)
+            source = self.engine.observer.extracted(known[name].all_tables[0])
             assert source is not None
             found[name] = list(source.problems())
         return found
@@ -287,7 +307,7 @@ class Maintainer:
     def _redefine(self, lease: Lease, library: Library, change: Redefinition) -> EpochRecord:
         after = library.with_views(*change.define)
         storages = {view.name: new_storage_name(self.engine.catalog_name) for view in change.define}
-        closure: Iterable[str] = after.graph.closure(storages)
+        closure: Iterable[str] = with_siblings(after, storages)
         if change.without_data:
             closure = storages
         situation = self._observe(after, closure, None, storages, without_data=change.without_data)
@@ -334,7 +354,7 @@ class Maintainer:
     def plan(self, names: Sequence[str], policy: str | None) -> tuple[EpochPlan, Situation]:
         """What a refresh of these views would do now. Touches nothing."""
         library = self.library()
-        closure = library.graph.closure(names)
+        closure = with_siblings(library, names)
         situation = observe(
             self.engine,
             library,
@@ -354,7 +374,7 @@ class Maintainer:
         Propagating again begins anew from where the views stand: what was kept before is replaced."""
         with self.lease() as lease:
             library = self.library()
-            situation = self._observe(library, library.graph.closure(names), policy)
+            situation = self._observe(library, with_siblings(library, names), policy)
             plan = plan_epoch(situation)
             if plan.changes_nothing:
                 return plan, None
@@ -406,7 +426,7 @@ class Maintainer:
         with self.lease() as lease:
             self._take_in_propagated(lease, policy)
             library = self.library()
-            wanted = list(library.graph.closure(names))
+            wanted = list(with_siblings(library, names))
             while True:
                 try:
                     return self._refresh(lease, library, wanted, policy), skipped
@@ -494,8 +514,7 @@ class Maintainer:
         return record
 
     def _acknowledge(self, situation: Situation) -> None:
-        for table, version in situation.versions.items():
-            self.engine.observer.source(table).acknowledge({table: version})
+        self.engine.observer.acknowledge(situation.versions)
 
     def _storages_of(self, names: Sequence[str]) -> list[str]:
         """Every storage table that these views ever had."""

@@ -78,10 +78,10 @@ class SourceStatus:
     name: str
     kind: str
     options: dict[str, str]
-    view: str | None
-    """Its base view."""
+    views: list[str]
+    """Its base views."""
     version: str | None
-    """The version that the base view holds."""
+    """The version that they hold."""
     seen: str | None
     """The version that was seen last."""
     seen_at: datetime | None

@@ -35,9 +35,8 @@ def observe(
     epoch their new storage tables; they have nothing stored to build upon."""
     fresh = storages or {}
     ordered, stored = _stored(library, names, fresh)
-    sources = library.graph.sources(ordered)
-    _show_base_views(engine, library, ordered)
-    observed = engine.observer.stand(sources, stored)
+    _show_base_views(engine, library, ordered, fresh, policy)
+    observed = engine.observer.stand(library.graph.sources(ordered), stored)
     keys = library.keys()
     views = tuple(
         replace(
@@ -90,13 +89,20 @@ def _stored(library: Library, names: Iterable[str], fresh: Mapping[str, str]) ->
     return ordered, [library.states[name].storage for name in ordered if _has_data(library, name, fresh)]
 
 
-def _show_base_views(engine: Engine, library: Library, names: Iterable[str]) -> None:
+def _show_base_views(
+    engine: Engine, library: Library, names: Iterable[str], fresh: Mapping[str, str], policy: str | None
+) -> None:
     """Let sources without history know what was seen of them."""
     for name in names:
-        for table in library.views[name].analysis.tables:
+        view = library.views[name]
+        for table in view.analysis.tables:
             source = engine.observer.extracted(table)
-            if source is not None and _has_data(library, name, {}):
-                source.show(table, rows_of(library, name))
+            if source is None:
+                continue
+            if not _has_data(library, name, fresh) or "full" in (policy, view.definition.policy):
+                source.show(table, None, None)
+            else:
+                source.show(table, rows_of(library, name), library.states[name].vector[table])
 
 
 def _relations(

@@ -324,7 +324,7 @@ class Warehouse:
         """The declared sources, each as it was last looked at, and where its base view stands."""
         library, observed = self._library(), self._ledger.observations()
         return [
-            source_status(definition, library, observed.get(definition.table), self._ledger)
+            source_status(definition, library, observed.get(definition.all_tables[0]), self._ledger)
             for definition in declared_sources(self._ledger).values()
         ]
 

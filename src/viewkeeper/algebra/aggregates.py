@@ -34,8 +34,10 @@ GROUP_COUNT = "_vk_count"
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)\Z")
 
-# e·w is a decimal of p + 21 digits; beyond 38 Spark would round its scale in silence.
+# e·w is a decimal of p + 21 digits. Beyond 38 Spark takes digits from behind the point, in silence, but it
+# leaves six of them; what no longer fits before it is an error.
 _WIDEST_WEIGHTED_DECIMAL = 17
+_SCALE_THAT_STAYS = 6
 # Σe / COUNT(e) must carry enough digits to be rounded to AVG's scale just once.
 _WIDEST_AVERAGED_DECIMAL = 15
 # (Σe)² of a billion values must fit into 38 digits.
@@ -368,11 +370,14 @@ SAME_WITH_DISTINCT = frozenset({"min", "max", "bool_and", "bool_or", "bit_and", 
 def adds_exactly(kind: str) -> bool:
     """Whether sums over this type can be kept by adding and subtracting.
 
-    >>> [adds_exactly(kind) for kind in ("int", "decimal(15,2)", "decimal(38,2)", "double")]
-    [True, True, False, False]
+    >>> [adds_exactly(kind) for kind in ("int", "decimal(15,9)", "decimal(38,4)", "decimal(38,9)", "double")]
+    [True, True, True, False, False]
     """
     decimal = _DECIMAL.match(kind)
-    return kind in _INTEGERS or (decimal is not None and int(decimal[1]) <= _WIDEST_WEIGHTED_DECIMAL)
+    if decimal is None:
+        return kind in _INTEGERS
+    precision, scale = int(decimal[1]), int(decimal[2])
+    return precision <= _WIDEST_WEIGHTED_DECIMAL or scale <= _SCALE_THAT_STAYS
 
 
 def is_reproducible(call: AggregateCall, kinds: Sequence[str]) -> bool:

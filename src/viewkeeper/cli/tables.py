@@ -123,14 +123,14 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
 def sources_table(sources: Sequence[SourceStatus]) -> Table:
     """The declared sources."""
     table = _table("source", "kind", "state", "seen", "held as", "bad rows>")
-    short = _short_names([source.view or "" for source in sources])
+    short = _short_names([view for source in sources for view in source.views])
     for source in sources:
         table.add_row(
             escape(source.name),
             source.kind,
             "[yellow]behind" if source.behind else "taken in",
             _moment(source.seen_at),
-            short[source.view or ""],
+            ", ".join(short[view] for view in source.views),
             "" if source.bad_rows is None else f"{source.bad_rows:,}",
         )
     return table

@@ -10,13 +10,15 @@ extractor keeps up by deltas, and which views read like any other.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from viewkeeper.errors import DefinitionError
+from viewkeeper.errors import DefinitionError, SetupError
 from viewkeeper.sql.quoting import show_path
 
 SOURCES = "_sources"
@@ -47,13 +49,20 @@ class SourceDefinition:
     name: str
     kind: str
     options: tuple[tuple[str, str], ...]
-    schema: str | None = None
-    """Its columns, as DDL."""
+    tables: tuple[str, ...] = ()
+    """The tables of a source that has several."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What was found out when it was declared."""
 
     @property
-    def table(self) -> str:
-        """The source's table in the version vectors of views."""
-        return show_path((SOURCES, self.name))
+    def all_tables(self) -> tuple[str, ...]:
+        """Its tables, as they stand in the version vectors of views."""
+        if not self.tables:
+            return (show_path((SOURCES, self.name)),)
+        return tuple(show_path((SOURCES, self.name, table)) for table in self.tables)
+
+    def fact(self, name: str) -> str | None:
+        return dict(self.facts).get(name)
 
 
 def _names(value: object) -> object:
@@ -113,7 +122,57 @@ class FileOptions(_Options):
         return self
 
 
-MODELS: Mapping[str, type[_Options]] = {"files": FileOptions}
+class PostgresOptions(_Options):
+    """``USING postgres``."""
+
+    host: str = Field(min_length=1)
+    port: int = 5432
+    database: str = Field(min_length=1)
+    user: str = Field(min_length=1)
+    password_env: str | None = Field(default=None, min_length=1)
+    """The environment variable that holds the password."""
+    password_file: str | None = Field(default=None, min_length=1)
+    """The file that holds it."""
+    sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
+    capture: Literal["log"] = "log"
+    """*log*: from the log of the server, by logical replication."""
+    tables: Names = Field(min_length=1)
+    """Tables with their schema; each gets a base view, in a namespace of the source's name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_plain_secret(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if "password" in given:
+            raise ValueError(
+                "password: it would be kept as it is; name the environment variable that holds it "
+                "(password_env), or the file (password_file)"
+            )
+        return given
+
+    def secret(self) -> str | None:
+        """The password, from where it is kept."""
+        if self.password_env is not None:
+            value = os.environ.get(self.password_env)
+            if not value:
+                raise SetupError(
+                    f"the environment variable {self.password_env} is not set",
+                    code="VK-SETUP-SECRET",
+                    hint="A source refers to it; set it before you run viewkeeper.",
+                )
+            return value
+        if self.password_file is not None:
+            try:
+                return Path(self.password_file).read_text(encoding="utf-8").rstrip("\n")
+            except OSError as error:
+                raise SetupError(
+                    f"the file {self.password_file} cannot be read: {error.strerror}",
+                    code="VK-SETUP-SECRET",
+                    hint="A source keeps its password there.",
+                ) from error
+        return None
+
+
+MODELS: Mapping[str, type[_Options]] = {"files": FileOptions, "postgres": PostgresOptions}
 
 
 def checked_options(definition: SourceDefinition) -> BaseModel:

@@ -68,6 +68,10 @@ class Engine:
         self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(where)}")
         self.spark.sql(f"USE {quote_path(where)}")
 
+    def create_namespace(self, where: tuple[str, ...]) -> None:
+        """Make sure that there is such a namespace."""
+        self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(where)}")
+
     def session_in(self, namespace: str) -> SparkSession:
         """A session of its own, in a new namespace of the warehouse's catalog."""
         where = (self.catalog_name, namespace)

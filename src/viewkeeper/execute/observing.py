@@ -78,10 +78,10 @@ class Observer:
         """Know these sources, and no others."""
         before, self._declared = self._declared, {}
         for definition in definitions:
-            known = before.get(definition.table)
+            known = before.get(definition.all_tables[0])
             if known is None or known[0] != definition:
                 known = definition, self.open(definition, shelf_of(definition.name))
-            self._declared[definition.table] = known
+            self._declared |= dict.fromkeys(definition.all_tables, known)
 
     def open(self, definition: SourceDefinition, shelf: Shelf) -> ExtractedSource:
         """A source by its declaration."""
@@ -89,17 +89,30 @@ class Observer:
 
     def confirm(self, versions: Mapping[str, str | None]) -> None:
         """Ask each source whether these are what was read."""
+        for source, its_versions in self._by_source(versions).items():
+            source.confirm(its_versions)
+
+    def acknowledge(self, versions: Mapping[str, str | None]) -> None:
+        """Let each source know that these are published."""
+        for source, its_versions in self._by_source(versions).items():
+            source.acknowledge(its_versions)
+
+    def _by_source(self, versions: Mapping[str, str | None]) -> dict[Source, dict[str, str | None]]:
+        found: dict[Source, dict[str, str | None]] = {}
         for table, version in versions.items():
-            self.source(table).confirm({table: version})
+            found.setdefault(self.source(table), {})[table] = version
+        return found
 
     def stand(self, tables: Iterable[str], storages: Iterable[str]) -> Observed:
         """Where sources and storage tables stand; a source that is gone is an error."""
-        sources, stored = list(tables), list(storages)
+        wanted, stored = list(tables), list(storages)
+        systems = list(dict.fromkeys(self.source(table) for table in wanted))
         with _asking() as pool:
-            versions = pool.map(self._version, sources)
+            standing = pool.map(lambda source: source.current(), systems)  # the tables of one move together
             facts = pool.map(self._catalog.facts_of, stored)
+            versions = {table: version for each in standing for table, version in each.items()}
             return Observed(
-                dict(zip(sources, versions, strict=True)), {}, dict(zip(stored, facts, strict=True))
+                {table: versions[table] for table in wanted}, {}, dict(zip(stored, facts, strict=True))
             )
 
     def look_into(
@@ -148,9 +161,6 @@ class Observer:
             return new is not None and self.source(storage).change(storage, old, new) is None
         except SourceError:
             return False
-
-    def _version(self, table: str) -> str | None:
-        return self.source(table).current()[table]
 
 
 def _asking() -> ThreadPoolExecutor:

@@ -175,8 +175,9 @@ class ExtractedSource(Source, Protocol):
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
         """The declaration with what has to be found out once, such as the columns."""
 
-    def show(self, table: str, rows: str) -> None:
-        """What the base view of a table holds, as a SELECT: what was seen of it."""
+    def show(self, table: str, rows: str | None, version: str | None) -> None:
+        """What the base view of a table holds, as a SELECT, and the version that it is of: what was seen of
+        the table. ``None``: nothing that could be built upon, so it will be read whole."""
 
     def problems(self) -> Sequence[str]:
         """What is missing, or dangerous, as sentences with the remedy; asked when somebody checks."""

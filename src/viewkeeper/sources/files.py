@@ -57,10 +57,10 @@ class FilesSource:
         assert isinstance(options, FileOptions)
         self._spark = spark
         self._name = definition.name
-        self._table = definition.table
+        (self._table,) = definition.all_tables
         self._options = options
         self._shelf = shelf
-        self._reader = FileReader(spark, definition.name, options, definition.schema)
+        self._reader = FileReader(spark, definition.name, options, definition.fact("schema"))
         self._quarantine = None
         if options.on_bad_rows == "quarantine":
             self._quarantine = Quarantine(spark, catalog, definition.name)
@@ -70,9 +70,9 @@ class FilesSource:
 
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
         """With the columns of the files: as declared, or as the files that are there have them."""
-        return replace(definition, schema=self._reader.pinned_schema(self._list()))
+        return replace(definition, facts=(("schema", self._reader.pinned_schema(self._list())),))
 
-    def show(self, table: str, rows: str) -> None:
+    def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen = rows
 
     def problems(self) -> Sequence[str]:

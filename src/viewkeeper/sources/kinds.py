@@ -9,9 +9,11 @@ from pyspark.sql import SparkSession
 from viewkeeper.define.sources import SourceDefinition, checked_options
 from viewkeeper.sources.contract import ExtractedSource, Shelf
 from viewkeeper.sources.files import FilesSource
+from viewkeeper.sources.postgres import PostgresSource
 
 _KINDS: Mapping[str, Callable[[SparkSession, SourceDefinition, Shelf, str], ExtractedSource]] = {
     "files": FilesSource,
+    "postgres": PostgresSource,
 }
 
 

@@ -1,0 +1,295 @@
+"""A PostgreSQL database as a source: some of its tables, which move together, transaction by transaction.
+
+Its version is a position in the server's log. The first copy is read from a snapshot that stands exactly
+where the replication slot begins; from then on whole transactions are read from the log, as many as wait::
+
+    current()        read the log behind the position of the base views      (or take a snapshot)
+    change()         what the transactions did to one table, taken together
+    acknowledge()    the epoch is published: the server may forget what it covers
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.algebra.empty_terms import Extents
+from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
+from viewkeeper.errors import DefinitionError, SourceError
+from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
+from viewkeeper.sources.net_changes import NetChanges
+from viewkeeper.sources.pgoutput import RowChange, Transaction, lsn_of
+from viewkeeper.sources.postgres_copy import Copying
+from viewkeeper.sources.postgres_delta import STAGED, LogDelta, PinnedTable, signed_rows
+from viewkeeper.sources.postgres_server import Server, ServerTable
+from viewkeeper.sources.postgres_slot import Slot, Snapshot
+
+_SLOT, _HEARTBEAT = "slot", "heartbeat"
+"""What is remembered beside versions: the slot that is ours, and where it was let go to without an epoch."""
+
+
+class PostgresSource:
+    """The tables of one database that a source names."""
+
+    capabilities = Capabilities(rows_at_version=False, lists_versions=False, acknowledges=True)
+    read_options: tuple[tuple[str, str], ...] = ()
+
+    def __init__(self, spark: SparkSession, definition: SourceDefinition, shelf: Shelf, catalog: str) -> None:
+        options = checked_options(definition)
+        assert isinstance(options, PostgresOptions)
+        self._spark = spark
+        self._definition = definition
+        self._shelf = shelf
+        self._server = Server(definition.name, options)
+        self._seen: dict[str, tuple[str, str] | None] = {}
+        self._snapshot: Snapshot | None = None
+        self._transactions: Sequence[Transaction] = ()
+
+    # Declaring.
+
+    def pinned(self, definition: SourceDefinition) -> SourceDefinition:
+        """With the tables as they are now, and the name of a slot of our own."""
+        found = self._server.tables()
+        names = [table.name for table in found]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise DefinitionError(
+                f"source {definition.name}: two tables are named {twice[0]}",
+                code="VK-SOURCE-OPTION",
+                hint="Declare a source for each schema.",
+            )
+        for table in found:
+            self._refuse_unsuited(table)
+        problems = self._server_problems()
+        if problems:
+            raise DefinitionError(
+                f"source {definition.name}: {problems[0]}",
+                code="VK-SOURCE-SETUP",
+                hint="Then declare it again.",
+            )
+        slot = f"vk_{uuid.uuid4().hex[:20]}"
+        pinned = [
+            PinnedTable(
+                table.namespace,
+                table.name,
+                tuple(
+                    (each.name, each.type, each.spark.spark, each.type_id)
+                    for each in table.columns
+                    if each.spark is not None
+                ),
+                table.key,
+            )
+            for table in found
+        ]
+        self._drop_slot_of_before()
+        self._shelf.save(_SLOT, {"slot": slot})
+        facts = (("slot", slot), ("tables", json.dumps([table.to_json() for table in pinned])))
+        return replace(definition, tables=tuple(names), facts=facts)
+
+    def _refuse_unsuited(self, table: ServerTable) -> None:
+        for column in table.columns:
+            if column.spark is None:
+                raise DefinitionError(
+                    f"source {self._definition.name}: column {column.name} of {table.namespace}.{table.name} "
+                    f"has the type {column.type}, which Spark has no type for",
+                    code="VK-SOURCE-TYPE",
+                    hint="Leave the table out, or change the column's type.",
+                )
+        if not (table.key and table.identity in "df") and table.identity != "f":
+            raise DefinitionError(
+                f"source {self._definition.name}: the log does not tell which row of {table.namespace}."
+                f"{table.name} an UPDATE or DELETE concerns: it has no primary key",
+                code="VK-SOURCE-IDENTITY",
+                hint=f"ALTER TABLE {table.sql} REPLICA IDENTITY FULL",
+            )
+
+    def problems(self) -> Sequence[str]:
+        try:
+            found = self._server_problems()
+            for table in self._server.tables():
+                self._refuse_unsuited(table)
+            (kept,) = self._server.one("SELECT current_setting('max_slot_wal_keep_size')")
+        except (SourceError, DefinitionError) as error:
+            return (f"{error.message}. {error.hint or ''}",)
+        if kept == "-1":
+            found = [
+                *found,
+                "max_slot_wal_keep_size is unlimited: should nobody refresh for long, the server's disk "
+                "fills up. ALTER SYSTEM SET max_slot_wal_keep_size = '50GB'",
+            ]
+        return found
+
+    def _server_problems(self) -> list[str]:
+        """What the server lacks for logical replication."""
+        level, standby, replicates = self._server.one(
+            "SELECT current_setting('wal_level'), pg_is_in_recovery(), "
+            "(SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user)"
+        )
+        problems = []
+        if level != "logical":
+            problems.append(
+                f"wal_level is {level}. ALTER SYSTEM SET wal_level = 'logical', and restart the server"
+            )
+        if standby:
+            problems.append("the server is a standby: name the primary")
+        if not replicates:
+            problems.append(f"the user may not replicate. ALTER ROLE {self._server.options.user} REPLICATION")
+        return problems
+
+    def release(self) -> None:
+        """The slot and the publication go: a slot that nobody reads fills the server's disk."""
+        self._close_snapshot()
+        self._drop_slot_of_before()
+
+    def _drop_slot_of_before(self) -> None:
+        kept = self._shelf.load(_SLOT)
+        if kept is not None:
+            Slot(self._server, kept["slot"]).drop()
+
+    # Where it stands.
+
+    def show(self, table: str, rows: str | None, version: str | None) -> None:
+        self._seen[table] = None if rows is None or version is None else (rows, version)
+
+    def current(self) -> Mapping[str, str | None]:
+        """All tables stand at one position: behind the last transaction that is read."""
+        self._close_snapshot()
+        if any(self._seen.get(table) is None for table in self._definition.all_tables):
+            self._snapshot = self._take_snapshot()
+            position = self._snapshot.position
+            self._transactions = ()
+        else:
+            (start,) = {version for _, version in filter(None, self._seen.values())}
+            heartbeat = self._shelf.load(_HEARTBEAT)
+            self._transactions, position = self._slot.read(start, heartbeat["lsn"] if heartbeat else None)
+        return dict.fromkeys(self._definition.all_tables, position)
+
+    def _take_snapshot(self) -> Snapshot:
+        """If one table is copied, all are: what the others have not seen yet comes with the copy."""
+        return self._slot.create([table.sql for table in self._tables.values()])
+
+    @cached_property
+    def _slot(self) -> Slot:
+        return Slot(self._server, self._fact("slot"))
+
+    @cached_property
+    def _tables(self) -> dict[str, PinnedTable]:
+        pinned = [PinnedTable.of_json(each) for each in json.loads(self._fact("tables"))]
+        return dict(zip(self._definition.all_tables, pinned, strict=True))
+
+    def _fact(self, name: str) -> str:
+        return dict(self._definition.facts)[name]
+
+    def versions_after(self, table: str, version: str | None) -> Sequence[str]:
+        now = self.current()[table]
+        return () if now is None or now == version else (now,)
+
+    def columns(self, table: str) -> tuple[SourceColumn, ...]:
+        return tuple(SourceColumn(name, spark) for name, _, spark, _ in self._tables[table].columns)
+
+    def describe(self, table: str) -> Description:
+        return Description(self.columns(table), None, self._tables[table].key)
+
+    def schema(self, table: str) -> tuple[SourceColumn, ...]:
+        return self.columns(table)
+
+    def schema_version(self, table: str, version: str | None) -> str | None:
+        """Pinned when it was declared; the log tells when a table changes."""
+        return "pinned"
+
+    def identity(self, table: str) -> str | None:
+        return None
+
+    def statistics(self, table: str, version: str | None) -> Statistics:
+        return Statistics(None, None, None)
+
+    def row_count(self, table: str, version: str | None) -> int | None:
+        return None
+
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
+        return {}
+
+    def extents(
+        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
+    ) -> Mapping[str, Extents]:
+        return {}
+
+    # Rows and changes.
+
+    def rows(self, table: str, version: str | None) -> str:
+        """The table in the snapshot that was taken, under a name."""
+        if self._snapshot is None or self._snapshot.position != version:
+            raise SourceError(
+                f"source {self._definition.name} keeps no history: version {version} cannot be read",
+                code="VK-NO-HISTORY",
+            )
+        pinned = self._tables[table]
+        copied = Copying(self._spark, self._server, pinned.sql, pinned.types).rows(self._snapshot.name)
+        return self._named(copied, table, version)
+
+    def change(
+        self, table: str, old: str | None, new: str | None, *, identity: str | None = None
+    ) -> LogDelta | None:
+        assert new is not None
+        if old == new:
+            return None
+        assert old is not None
+        pinned = self._tables[table]
+        net = NetChanges(pinned.names, pinned.key)
+        covered = [each for each in self._transactions if lsn_of(old) < each.end <= lsn_of(new)]
+        for transaction in covered:
+            net.take(self._concerning(pinned, transaction))
+        if net.is_empty:
+            return None
+        seen = self._seen[table]
+        assert seen is not None
+        found = signed_rows(net, pinned, seen[0])
+        name = self._named(self._spark.createDataFrame(found.rows, found.schema), table, new)
+        selects = tuple(select.replace(STAGED, name) for select in found.selects)
+        return LogDelta(table, old, new, found.inserted, found.deleted, selects, len(covered))
+
+    @staticmethod
+    def _concerning(pinned: PinnedTable, transaction: Transaction) -> list[RowChange]:
+        found = []
+        types = {name: type_id for name, _, _, type_id in pinned.columns}
+        for change in transaction.changes:
+            relation = change.relation
+            if (relation.namespace, relation.name) != (pinned.namespace, pinned.name):
+                continue
+            for name, type_id, _ in relation.columns:
+                if types.get(name, type_id) != type_id:
+                    raise SourceError(
+                        f"column {name} of {relation.namespace}.{relation.name} has another type now",
+                        code="VK-SOURCE-CHANGED",
+                        hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
+                    )
+            found.append(change)
+        return found
+
+    def _named(self, rows: DataFrame, table: str, version: str | None) -> str:
+        told = hashlib.sha256(f"{self._fact('slot')} {table} {version}".encode()).hexdigest()[:20]
+        rows.createOrReplaceGlobalTempView(f"vk_pg_{told}")
+        return f"global_temp.vk_pg_{told}"
+
+    # After the epoch.
+
+    def confirm(self, version: Mapping[str, str | None]) -> None:
+        """Nothing to do: what the log and the snapshot hold does not change."""
+
+    def acknowledge(self, version: Mapping[str, str | None]) -> None:
+        """The server may forget what the epoch covers."""
+        self._close_snapshot()
+        (position,) = set(version.values())
+        if position is not None:
+            self._slot.acknowledge(position)
+
+    def _close_snapshot(self) -> None:
+        if self._snapshot is not None:
+            self._snapshot.close()
+            self._snapshot = None

@@ -1,0 +1,186 @@
+"""The net changes of a table as signed rows: what is sent to Spark, and the SELECTs over it.
+
+With a key K, and T the touched keys with their last states, S the rows as they were seen::
+
+    Δ = −(S ⋉ T)  +  (T, where a row is left; what the log does not hold comes from S)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.algebra.scalars import WEIGHT
+from viewkeeper.sources.net_changes import NetChanges
+from viewkeeper.sources.pgoutput import UNCHANGED
+from viewkeeper.sources.postgres_server import quoted
+from viewkeeper.sources.postgres_types import PostgresType, array_as_json
+from viewkeeper.sql.quoting import quote
+
+STAGED = "{staged}"
+"""Stands in the SELECTs for the name under which the rows are staged."""
+_ALL_ROWS = 1 << 30
+"""More than a table has, where nobody counted: an upper bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A table as it was when the source was declared."""
+
+    namespace: str
+    name: str
+    columns: tuple[tuple[str, str, str, int], ...]
+    """Name, PostgreSQL's type, Spark's type and the type's number, of each."""
+    key: tuple[str, ...]
+
+    @property
+    def sql(self) -> str:
+        return f"{quoted(self.namespace)}.{quoted(self.name)}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _, _, _ in self.columns)
+
+    @property
+    def types(self) -> dict[str, PostgresType]:
+        return {name: PostgresType(kind, spark) for name, kind, spark, _ in self.columns}
+
+    def to_json(self) -> list[Any]:
+        return [self.namespace, self.name, [list(column) for column in self.columns], list(self.key)]
+
+    @classmethod
+    def of_json(cls, data: Sequence[Any]) -> PinnedTable:
+        namespace, name, columns, key = data
+        return cls(namespace, name, tuple(tuple(column) for column in columns), tuple(key))
+
+
+@dataclass(frozen=True, slots=True)
+class LogDelta:
+    """What transactions did to a table."""
+
+    table: str
+    old: str | None
+    new: str
+    inserted: int
+    deleted: int
+    selects: tuple[str, ...]
+    transactions: int
+    reason: str | None = None
+
+    @property
+    def method(self) -> str:
+        return f"{self.transactions:,} transaction{'s' if self.transactions != 1 else ''} of the log"
+
+    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
+        names = ", ".join(quote(name) for name in (*columns, WEIGHT))
+        return tuple(f"SELECT {names} FROM (\n{select}\n)" for select in self.selects)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRows:
+    """Rows of texts with their schema, to be staged, and the SELECTs over what is staged."""
+
+    rows: list[tuple[Any, ...]]
+    schema: str
+    selects: tuple[str, ...]
+    inserted: int
+    deleted: int
+
+
+def signed_rows(net: NetChanges, table: PinnedTable, seen: str) -> SignedRows:
+    """The delta of a table; ``seen`` is a SELECT of the rows that were seen of it."""
+    found = _keyed(net, table, seen) if net.key else _bag(net, table)
+    if not net.truncated:
+        return found
+    everything = f"SELECT *, -1L AS {WEIGHT} FROM ({seen})"
+    selects = (everything, found.selects[-1])
+    return SignedRows(found.rows, found.schema, selects, found.inserted, _ALL_ROWS)
+
+
+def _bag(net: NetChanges, table: PinnedTable) -> SignedRows:
+    rows = [(*_texts(table, row), weight) for row, weight in net.rows.items() if weight]
+    weights = [weight for weight in net.rows.values() if weight]
+    select = f"SELECT {_values(table, '')}, {WEIGHT} FROM {STAGED}"
+    schema = ", ".join([*(f"{name} string" for name in _text_names(table)), f"{WEIGHT} bigint"])
+    return SignedRows(
+        rows,
+        schema,
+        (select,),
+        sum(weight for weight in weights if weight > 0),
+        -sum(weight for weight in weights if weight < 0),
+    )
+
+
+def _keyed(net: NetChanges, table: PinnedTable, seen: str) -> SignedRows:
+    nothing = (None,) * len(table.columns)
+    rows = [
+        (
+            *_texts(table, state.row or nothing),
+            *(value is UNCHANGED for value in state.row or nothing),
+            *key,
+            *state.was,
+            state.row is not None,
+        )
+        for key, state in net.keys.items()
+    ]
+    places = range(len(table.key))
+    schema = [
+        *(f"{name} string" for name in _text_names(table)),
+        *(f"_vk_u{at} boolean" for at in range(len(table.columns))),
+        *(f"_vk_key_{at} string" for at in places),
+        *(f"_vk_was_{at} string" for at in places),
+        "_vk_is boolean",
+    ]
+    has_gaps = any(UNCHANGED in (state.row or ()) for state in net.keys.values())
+    gone = (
+        f"SELECT s.*, -1L AS {WEIGHT} FROM ({seen}) AS s "
+        f"LEFT SEMI JOIN {STAGED} AS t ON {_matching(table, '_vk_key_')}"
+    )
+    values, origin = _values(table, "t."), ""
+    if has_gaps:
+        values, origin = _filled(table), f" LEFT JOIN ({seen}) AS s ON {_matching(table, '_vk_was_')}"
+    came = f"SELECT {values}, 1L AS {WEIGHT} FROM {STAGED} AS t{origin} WHERE t._vk_is"
+    alive = sum(state.row is not None for state in net.keys.values())
+    return SignedRows(rows, ", ".join(schema), (gone, came), alive, len(net.keys))
+
+
+def _matching(table: PinnedTable, prefix: str) -> str:
+    types = table.types
+    return " AND ".join(
+        f"s.{quote(column)} <=> {types[column].value(f't.{prefix}{at}')}"
+        for at, column in enumerate(table.key)
+    )
+
+
+def _text_names(table: PinnedTable) -> list[str]:
+    return [f"_vk_c{at}" for at in range(len(table.columns))]
+
+
+def _texts(table: PinnedTable, row: Sequence[Any]) -> list[str | None]:
+    """The texts of a row's values; those of arrays as JSON."""
+    return [_text(value, kind) for value, kind in zip(row, table.types.values(), strict=True)]
+
+
+def _text(value: Any, kind: PostgresType) -> str | None:
+    if value is None or value is UNCHANGED:
+        return None
+    return array_as_json(value) if kind.is_array else str(value)
+
+
+def _values(table: PinnedTable, prefix: str) -> str:
+    return ", ".join(
+        f"{kind.value(f'{prefix}_vk_c{at}')} AS {quote(name)}"
+        for at, (name, kind) in enumerate(table.types.items())
+    )
+
+
+def _filled(table: PinnedTable) -> str:
+    """A value that the log does not hold is that of the row as it was seen, which must be there."""
+    key = quote(table.key[0])
+    told = "'a value that the log does not hold is not in the base view either'"
+    return ", ".join(
+        f"CASE WHEN NOT t._vk_u{at} THEN {kind.value(f't._vk_c{at}')} "
+        f"WHEN s.{key} IS NULL THEN raise_error({told}) ELSE s.{quote(name)} END AS {quote(name)}"
+        for at, (name, kind) in enumerate(table.types.items())
+    )

@@ -1,0 +1,198 @@
+"""One PostgreSQL server: connections to it, and what it says of itself and of its tables.
+
+The password is looked up when a connection is made, from where the declaration says that it is kept, and goes
+nowhere else: messages name the host, the database and the user, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from viewkeeper.define.sources import PostgresOptions
+from viewkeeper.errors import DefinitionError, SetupError, SourceError
+from viewkeeper.sources.postgres_types import PostgresType, spark_type
+
+if TYPE_CHECKING:
+    import psycopg
+
+_CONNECT_SECONDS = 10
+_SETTINGS = {
+    # The texts of values must not depend on how a server is set up.
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, MDY",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column, and its type on both sides; ``spark`` is ``None`` where there is no type for it."""
+
+    name: str
+    type: str
+    spark: PostgresType | None
+    type_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTable:
+    """A table as the server describes it."""
+
+    namespace: str
+    name: str
+    oid: int
+    columns: tuple[TableColumn, ...]
+    key: tuple[str, ...]
+    identity: str
+    """What the log holds of rows that go: d, n, f or i."""
+
+    @property
+    def sql(self) -> str:
+        return f"{quoted(self.namespace)}.{quoted(self.name)}"
+
+
+class Server:
+    """Connects, and asks."""
+
+    def __init__(self, source: str, options: PostgresOptions) -> None:
+        self.source = source
+        self.options = options
+
+    def connect(self, *, replication: bool = False) -> psycopg.Connection[tuple[Any, ...]]:
+        """A connection on which every statement commits by itself."""
+        try:
+            import psycopg
+        except ImportError as error:
+            raise SetupError(
+                "PostgreSQL needs a driver",
+                code="VK-SETUP-POSTGRES",
+                hint="pip install 'viewkeeper[postgres]'",
+            ) from error
+        given: dict[str, Any] = {
+            "host": self.options.host,
+            "port": self.options.port,
+            "dbname": self.options.database,
+            "user": self.options.user,
+            "password": self.options.secret(),
+            "sslmode": self.options.sslmode,
+            "connect_timeout": _CONNECT_SECONDS,
+            "application_name": "viewkeeper",
+            "autocommit": True,
+        }
+        if replication:
+            # Commands of the replication protocol are not prepared.
+            given |= {"replication": "database", "cursor_factory": psycopg.ClientCursor}
+        else:
+            given["options"] = " ".join(f"-c {name}={_escaped(value)}" for name, value in _SETTINGS.items())
+        try:
+            return psycopg.connect(**given)
+        except psycopg.OperationalError as error:
+            raise self._unreachable(error) from None
+
+    @contextmanager
+    def asking(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        """A connection for as long as the block runs; what goes wrong with it is told in our words."""
+        import psycopg
+
+        connection = self.connect()
+        try:
+            yield connection
+        except psycopg.OperationalError as error:
+            raise self._unreachable(error) from None
+        except psycopg.Error as error:
+            raise self.refused(error) from None
+        finally:
+            connection.close()
+
+    def one(self, query: str, *values: object) -> tuple[Any, ...]:
+        """The only row of an answer."""
+        with self.asking() as connection:
+            row = connection.execute(query, values or None).fetchone()
+        assert row is not None
+        return row
+
+    def refused(self, error: Exception) -> SourceError:
+        """What the server said, without anything that we told it."""
+        said = str(error).strip().splitlines()
+        return SourceError(
+            f"source {self.source}: the server refused: {said[0] if said else type(error).__name__}",
+            code="VK-SOURCE-REFUSED",
+            hint=f"`viewkeeper sources check {self.source}` says what is missing.",
+        )
+
+    def _unreachable(self, error: Exception) -> SourceError:
+        said = str(error).strip().splitlines()
+        where = f"{self.options.user}@{self.options.host}:{self.options.port}/{self.options.database}"
+        return SourceError(
+            f"source {self.source}: no connection to {where}: {said[-1].strip() if said else 'no answer'}",
+            code="VK-SOURCE-UNREACHABLE",
+            hint="Is the server up, are user and password right? Nothing was changed; refresh again then.",
+        )
+
+    def tables(self) -> tuple[ServerTable, ...]:
+        """The tables that the source names; one that is not there, or cannot be read, is an error."""
+        with self.asking() as connection:
+            return tuple(self._table(connection, name) for name in self.options.tables)
+
+    def _table(self, connection: psycopg.Connection[tuple[Any, ...]], name: str) -> ServerTable:
+        namespace, _, table = name.rpartition(".")
+        namespace = namespace or "public"
+        found = connection.execute(
+            "SELECT c.oid, c.relreplident, c.relkind::text FROM pg_class c JOIN pg_namespace n "
+            "ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
+            (namespace, table),
+        ).fetchone()
+        if found is None or found[2] not in ("r", "p"):
+            raise DefinitionError(
+                f"source {self.source}: there is no table {namespace}.{table}",
+                code="VK-SOURCE-MISSING",
+                hint="Write tables with their schema: public.orders.",
+            )
+        columns = connection.execute(
+            "SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid::bigint, "
+            "coalesce(e.typtype, t.typtype) = 'e' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+            "LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' "
+            "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+            (found[0],),
+        ).fetchall()
+        key = connection.execute(
+            "SELECT a.attname FROM pg_index i JOIN unnest(i.indkey) WITH ORDINALITY AS k(num, at) ON true "
+            "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num "
+            "WHERE i.indrelid = %s AND i.indisprimary AND i.indimmediate ORDER BY k.at",
+            (found[0],),
+        ).fetchall()
+        return ServerTable(
+            namespace,
+            table,
+            found[0],
+            tuple(
+                TableColumn(column, kind, spark_type(kind, is_enum=bool(is_enum)), type_id)
+                for column, kind, type_id, is_enum in columns
+            ),
+            tuple(column for (column,) in key),
+            str(found[1]),
+        )
+
+
+def quoted(name: str) -> str:
+    """An identifier for PostgreSQL.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def unsupported(table: ServerTable, wanted: Sequence[str]) -> list[TableColumn]:
+    """The columns among those to keep that no type of Spark's can hold."""
+    return [column for column in table.columns if column.spark is None and column.name in wanted]
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace(" ", "\\ ")

@@ -1,0 +1,131 @@
+"""A replication slot: the server keeps its log for us, and shows its transactions in commit order.
+
+The log is *peeked* at, never taken: only when an epoch is published is its position acknowledged, so whatever
+happens before leaves everything there to be read again. Transactions that end at or before the position that
+the ledger has are skipped: after a crash of the server the slot may be behind us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.errors import SourceError
+from viewkeeper.sources.pgoutput import Decoder, Transaction, lsn_of, lsn_text
+from viewkeeper.sources.postgres_server import Server, quoted
+
+MOST_CHANGES = 1_000_000
+"""So many changes are read at a time; what is behind waits for the next epoch."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """A state of the database that other connections can read: it stands exactly where a slot begins, and
+    lasts as long as the connection."""
+
+    name: str
+    position: str
+    connection: Any
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class Slot:
+    """One slot, and the publication that says of which tables it tells."""
+
+    def __init__(self, server: Server, name: str) -> None:
+        self._server = server
+        self.name = name
+        self._decoder_settings = ("proto_version", "1", "publication_names", name)
+
+    def create(self, tables: Sequence[str]) -> Snapshot:
+        """The publication and the slot, anew, and the state of the database where the slot begins."""
+        self.drop()
+        with self._server.asking() as connection:
+            connection.execute(f"CREATE PUBLICATION {quoted(self.name)} FOR TABLE {', '.join(tables)}")
+        return self._begin(self.name, temporary=False)
+
+    def snapshot(self) -> Snapshot:
+        """The state of the database at some position of the log from now on."""
+        return self._begin(f"{self.name}_copy", temporary=True)
+
+    def _begin(self, name: str, *, temporary: bool) -> Snapshot:
+        connection = self._server.connect(replication=True)
+        try:
+            kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
+            row = connection.execute(
+                f"CREATE_REPLICATION_SLOT {quoted(name)} {kind} pgoutput EXPORT_SNAPSHOT"
+            ).fetchone()
+        except Exception as error:
+            connection.close()
+            raise self._server.refused(error) from None
+        assert row is not None
+        _, position, snapshot, _ = row
+        return Snapshot(snapshot, position, connection)
+
+    def read(self, position: str, acknowledged: str | None) -> tuple[Sequence[Transaction], str]:
+        """The transactions behind a position, and the position behind the last of them. ``acknowledged``:
+        where we let the slot go to without an epoch, if we did."""
+        with self._server.asking() as connection:
+            found = connection.execute(
+                "SELECT confirmed_flush_lsn::text, wal_status, active, pg_current_wal_flush_lsn()::text "
+                "FROM pg_replication_slots WHERE slot_name = %s",
+                (self.name,),
+            ).fetchone()
+            if found is None:
+                raise self._lost("is gone")
+            confirmed, status, active, now = found
+            if status == "lost":
+                raise self._lost("was given up by the server, which needed the room that its log takes")
+            ours = max(lsn_of(position), lsn_of(acknowledged or "0/0"))
+            if lsn_of(confirmed) > ours:
+                raise self._lost(f"is at {confirmed}, ahead of {lsn_text(ours)}, which is where we are")
+            if lsn_of(now) < lsn_of(position):
+                raise self._lost(f"is behind: the server is at {now} and was at {position} before")
+            if active:
+                raise SourceError(
+                    f"source {self._server.source}: somebody else reads the slot {self.name}",
+                    code="VK-SLOT-BUSY",
+                    hint="Two warehouses must not share a slot. Stop the other one, and refresh again.",
+                )
+            messages = connection.execute(
+                "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, %s, VARIADIC %s)",
+                (self.name, now, MOST_CHANGES, list(self._decoder_settings)),
+            )
+            every = Decoder().transactions(bytes(data) for (data,) in messages)
+            transactions = [each for each in every if each.end > lsn_of(position)]
+        reached = lsn_text(transactions[-1].end) if transactions else position
+        return transactions, reached
+
+    def end(self) -> str:
+        """Where the server's log ends now."""
+        (position,) = self._server.one("SELECT pg_current_wal_flush_lsn()::text")
+        return str(position)
+
+    def acknowledge(self, position: str) -> None:
+        """The log before this position is no longer needed."""
+        with self._server.asking() as connection:
+            connection.execute(
+                "SELECT pg_replication_slot_advance(slot_name, %s::pg_lsn) FROM pg_replication_slots "
+                "WHERE slot_name = %s AND confirmed_flush_lsn < %s::pg_lsn AND NOT active",
+                (position, self.name, position),
+            )
+
+    def drop(self) -> None:
+        """Give the slot and the publication back."""
+        with self._server.asking() as connection:
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
+                "WHERE slot_name = %s AND NOT active",
+                (self.name,),
+            )
+            connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
+
+    def _lost(self, what: str) -> SourceError:
+        return SourceError(
+            f"source {self._server.source}: the replication slot {self.name} {what}: changes may be missing",
+            code="VK-SLOT-LOST",
+            hint="CREATE OR REPLACE SOURCE copies the tables anew, and goes on from there.",
+        )
