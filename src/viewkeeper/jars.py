@@ -1,4 +1,4 @@
-"""The two jars that embedded Spark needs: resolved once into a cache, then handed over as files.
+"""The jars that embedded Spark needs: resolved once into a cache, then handed over as files.
 
 Handing files to ``spark.jars`` saves the seconds that ``spark.jars.packages`` costs at every start, and
 works offline. ``python -m viewkeeper.jars`` fetches them ahead of time.
@@ -21,6 +21,7 @@ from viewkeeper.java import java_problem
 PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "org.xerial:sqlite-jdbc:3.49.1.0",
+    "org.postgresql:postgresql:42.7.7",  # copies tables of PostgreSQL sources
 )
 
 _RESOLVE_SECONDS = 900

@@ -11,7 +11,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.defining import Resolver, define, refuse_reserved
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
-from viewkeeper.errors import DefinitionError, RefreshError
+from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.verifying import Comparison
@@ -51,6 +51,7 @@ from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import no_data, rows_of, snapshots_of
 from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
+from viewkeeper.sources.contract import ExtractedSource
 from viewkeeper.sql.quoting import parse_path, show_path
 
 if TYPE_CHECKING:
@@ -224,7 +225,6 @@ class Maintainer:
         """Declare a source and fill its base views, in one epoch; ``None`` when it is there already and IF
         NOT EXISTS was said."""
         source = declaration(statement)
-        pins = self.engine.current_pins()
         with self.lease() as lease:
             library = self.library()
             known = declared_sources(self.ledger)
@@ -239,21 +239,34 @@ class Maintainer:
             before = base_views_of(source.name, library)
             source = self.engine.observer.open(source, self._shelf(source.name)).pinned(source)
             self._know([*(each for each in known.values() if each.name != source.name), source])
-            defined: dict[str, KnownView] = {}
-            after = library
-            for table in source.all_tables:
-                name = self._base_name(source, table, pins, before)
-                described = self.engine.observer.source(table).describe(table)
-                view = base_view(name, table, described, pins)
-                after = after.with_views(view)
-                followers = self._followers(after, view.name) if table in before else ()
-                after = after.with_views(*followers)
-                defined |= {each.name: each for each in (view, *followers)}
-            dropped = tuple(view for table, view in before.items() if table not in source.all_tables)
-            for view_name in dropped:
-                _refuse_read(after, view_name)
-            change = Redefinition(tuple(defined.values()), drop=dropped, declare=(source,))
-            return self._redefine(lease, library, change)
+            opened = self.engine.observer.extracted(source.all_tables[0])
+            assert opened is not None
+            with _giving_up(opened):
+                return self._declare(lease, library, source, before)
+
+    def _declare(
+        self,
+        lease: Lease,
+        library: Library,
+        source: SourceDefinition,
+        before: Mapping[str, str],
+    ) -> EpochRecord:
+        pins = self.engine.current_pins()
+        defined: dict[str, KnownView] = {}
+        after = library
+        for table in source.all_tables:
+            name = self._base_name(source, table, pins, before)
+            described = self.engine.observer.source(table).describe(table)
+            view = base_view(name, table, described, pins)
+            after = after.with_views(view)
+            followers = self._followers(after, view.name) if table in before else ()
+            after = after.with_views(*followers)
+            defined |= {each.name: each for each in (view, *followers)}
+        dropped = tuple(view for table, view in before.items() if table not in source.all_tables)
+        for view_name in dropped:
+            _refuse_read(after, view_name)
+        change = Redefinition(tuple(defined.values()), drop=dropped, declare=(source,))
+        return self._redefine(lease, library, change)
 
     def _base_name(
         self, source: SourceDefinition, table: str, pins: SessionPins, before: Mapping[str, str]
@@ -446,6 +459,7 @@ class Maintainer:
         situation = self._observe(library, names, policy)
         plan = plan_epoch(situation)
         if plan.changes_nothing:
+            self.engine.observer.rest(situation.versions)
             return plan
         record = self._run(lease, library, situation, plan, seconds={"observe": time.monotonic() - started})
         self._housekeeping(lease).keep_up(record)
@@ -604,6 +618,17 @@ class Maintainer:
         if version is None:
             raise RefreshError(f"view {name} was computed from {table}, whose snapshot is not recorded")
         return f"(\n{rows_of(Library(library.views, states), table)}\n)"
+
+
+@contextmanager
+def _giving_up(source: ExtractedSource) -> Iterator[None]:
+    """Should declaring a source fail, it leaves nothing behind."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ViewkeeperError):  # the first error is the one to tell
+            source.give_up()
+        raise
 
 
 def _refuse_read(library: Library, name: str) -> None:

@@ -35,7 +35,7 @@ def observe(
     epoch their new storage tables; they have nothing stored to build upon."""
     fresh = storages or {}
     ordered, stored = _stored(library, names, fresh)
-    _show_base_views(engine, library, ordered, fresh, policy)
+    whole = _show_base_views(engine, library, ordered, fresh, policy)
     observed = engine.observer.stand(library.graph.sources(ordered), stored)
     keys = library.keys()
     views = tuple(
@@ -51,7 +51,7 @@ def observe(
     )
     by_name = {view.name: view for view in views}
     span_of = {view.name: tuple(_spans(view, by_name, observed.versions)) for view in views}
-    spans = [span for each in span_of.values() for span in each]
+    spans = [span for each in span_of.values() for span in each if span[0] not in whole]
     engine.observer.look_into(observed, spans, _identities(library))
     _refuse_drift(engine, [library.views[name] for name in ordered], observed, spans)
     return Situation(
@@ -61,7 +61,7 @@ def observe(
         lost=observed.lost,
         rows=observed.rows,
         read_options={table: engine.observer.source(table).read_options for table in observed.versions},
-        relations=_relations(engine, views, observed, policy),
+        relations=_relations(engine, whole, observed),
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
         extents=extents_of_joins(engine.observer, views, span_of, observed),
@@ -91,8 +91,10 @@ def _stored(library: Library, names: Iterable[str], fresh: Mapping[str, str]) ->
 
 def _show_base_views(
     engine: Engine, library: Library, names: Iterable[str], fresh: Mapping[str, str], policy: str | None
-) -> None:
-    """Let sources without history know what was seen of them."""
+) -> set[str]:
+    """Let sources without history know what was seen of them; those of their tables that are to be read
+    whole."""
+    whole = set()
     for name in names:
         view = library.views[name]
         for table in view.analysis.tables:
@@ -101,24 +103,19 @@ def _show_base_views(
                 continue
             if not _has_data(library, name, fresh) or "full" in (policy, view.definition.policy):
                 source.show(table, None, None)
+                whole.add(table)
             else:
                 source.show(table, rows_of(library, name), library.states[name].vector[table])
+    return whole
 
 
-def _relations(
-    engine: Engine, views: Iterable[ViewInput], observed: Observed, policy: str | None
-) -> dict[str, str]:
-    """The sources without history that are to be read whole."""
-    found = {}
-    for view in views:
-        for table in view.analysis.tables:
-            source = engine.observer.extracted(table)
-            if source is None:
-                continue
-            lost = (table, view.vector.get(table), observed.versions[table]) in observed.lost
-            if view.needs_full is not None or lost or "full" in (policy, view.definition.policy):
-                found[table] = source.rows(table, observed.versions[table])
-    return found
+def _relations(engine: Engine, whole: set[str], observed: Observed) -> dict[str, str]:
+    """What stands for the tables of sources without history that are to be read whole."""
+    lost = {table for table, _, _ in observed.lost if engine.observer.extracted(table) is not None}
+    return {
+        table: engine.observer.source(table).rows(table, observed.versions[table])
+        for table in sorted(whole | lost)
+    }
 
 
 def _unwritten(engine: Engine, views: Iterable[ViewInput], observed: Observed) -> dict[str, dict[str, str]]:

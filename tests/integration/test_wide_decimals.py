@@ -1,4 +1,4 @@
-"""Sums of decimals that leave no room for a weight: kept by adding where no digit can be lost, else recomputed."""
+"""Sums of decimals that leave no room for a weight: kept by adding where no digit can be lost."""
 
 from __future__ import annotations
 

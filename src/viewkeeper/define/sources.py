@@ -134,8 +134,10 @@ class PostgresOptions(_Options):
     password_file: str | None = Field(default=None, min_length=1)
     """The file that holds it."""
     sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
-    capture: Literal["log"] = "log"
-    """*log*: from the log of the server, by logical replication."""
+    capture: Literal["log", "trigger"] = "log"
+    """*log*: from the server's log, by logical replication. *trigger*: from a table that triggers fill."""
+    publication: str | None = Field(default=None, min_length=1)
+    """A publication of these tables that somebody made for us; without one we make, and drop, our own."""
     tables: Names = Field(min_length=1)
     """Tables with their schema; each gets a base view, in a namespace of the source's name."""
 

@@ -92,6 +92,12 @@ class Observer:
         for source, its_versions in self._by_source(versions).items():
             source.confirm(its_versions)
 
+    def rest(self, versions: Mapping[str, str | None]) -> None:
+        """Let sources without history know that nothing changed."""
+        for source in dict.fromkeys(self.extracted(table) for table in versions):
+            if source is not None:
+                source.rest()
+
     def acknowledge(self, versions: Mapping[str, str | None]) -> None:
         """Let each source know that these are published."""
         for source, its_versions in self._by_source(versions).items():

@@ -175,9 +175,15 @@ class ExtractedSource(Source, Protocol):
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
         """The declaration with what has to be found out once, such as the columns."""
 
+    def give_up(self) -> None:
+        """It was not declared after all."""
+
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         """What the base view of a table holds, as a SELECT, and the version that it is of: what was seen of
         the table. ``None``: nothing that could be built upon, so it will be read whole."""
+
+    def rest(self) -> None:
+        """Nothing that we read has changed: let the source forget what it keeps for us."""
 
     def problems(self) -> Sequence[str]:
         """What is missing, or dangerous, as sentences with the remedy; asked when somebody checks."""

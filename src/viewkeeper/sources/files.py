@@ -72,8 +72,14 @@ class FilesSource:
         """With the columns of the files: as declared, or as the files that are there have them."""
         return replace(definition, facts=(("schema", self._reader.pinned_schema(self._list())),))
 
+    def give_up(self) -> None:
+        """Nothing was begun."""
+
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen = rows
+
+    def rest(self) -> None:
+        """Files keep nothing for us."""
 
     def problems(self) -> Sequence[str]:
         """Reading every file would tell more, and take as long as a refresh."""

@@ -24,14 +24,15 @@ from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked
 from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
 from viewkeeper.sources.net_changes import NetChanges
-from viewkeeper.sources.pgoutput import RowChange, Transaction, lsn_of
+from viewkeeper.sources.pgoutput import RowChange, Transaction
+from viewkeeper.sources.postgres_capture import Capture, LogCapture
 from viewkeeper.sources.postgres_copy import Copying
 from viewkeeper.sources.postgres_delta import STAGED, LogDelta, PinnedTable, signed_rows
-from viewkeeper.sources.postgres_server import Server, ServerTable
-from viewkeeper.sources.postgres_slot import Slot, Snapshot
+from viewkeeper.sources.postgres_server import Server, ServerTable, Snapshot
+from viewkeeper.sources.postgres_triggers import TriggerCapture
 
-_SLOT, _HEARTBEAT = "slot", "heartbeat"
-"""What is remembered beside versions: the slot that is ours, and where it was let go to without an epoch."""
+_CAPTURE = "capture"
+"""Under this name the id of what captures changes for us is remembered, beside versions."""
 
 
 class PostgresSource:
@@ -66,14 +67,17 @@ class PostgresSource:
             )
         for table in found:
             self._refuse_unsuited(table)
-        problems = self._server_problems()
-        if problems:
+        if self._server.one("SELECT pg_is_in_recovery()")[0]:
             raise DefinitionError(
-                f"source {definition.name}: {problems[0]}",
+                f"source {definition.name}: the server is a standby",
                 code="VK-SOURCE-SETUP",
-                hint="Then declare it again.",
+                hint="Name the primary.",
             )
-        slot = f"vk_{uuid.uuid4().hex[:20]}"
+        name = f"vk_{uuid.uuid4().hex[:20]}"
+        problems = self._capture(name).problems()
+        if problems:
+            what, _, remedy = problems[0].partition(". ")
+            raise DefinitionError(f"source {definition.name}: {what}", code="VK-SOURCE-SETUP", hint=remedy)
         pinned = [
             PinnedTable(
                 table.namespace,
@@ -87,9 +91,9 @@ class PostgresSource:
             )
             for table in found
         ]
-        self._drop_slot_of_before()
-        self._shelf.save(_SLOT, {"slot": slot})
-        facts = (("slot", slot), ("tables", json.dumps([table.to_json() for table in pinned])))
+        # What captured changes before is given back when this is published: until then it may be needed.
+        self._shelf.save(_CAPTURE, {"name": name, "before": self._known_captures()})
+        facts = (("capture", name), ("tables", json.dumps([table.to_json() for table in pinned])))
         return replace(definition, tables=tuple(names), facts=facts)
 
     def _refuse_unsuited(self, table: ServerTable) -> None:
@@ -101,6 +105,8 @@ class PostgresSource:
                     code="VK-SOURCE-TYPE",
                     hint="Leave the table out, or change the column's type.",
                 )
+        if self._server.options.capture == "trigger":
+            return  # they tell whole rows
         if not (table.key and table.identity in "df") and table.identity != "f":
             raise DefinitionError(
                 f"source {self._definition.name}: the log does not tell which row of {table.namespace}."
@@ -111,46 +117,47 @@ class PostgresSource:
 
     def problems(self) -> Sequence[str]:
         try:
-            found = self._server_problems()
             for table in self._server.tables():
                 self._refuse_unsuited(table)
-            (kept,) = self._server.one("SELECT current_setting('max_slot_wal_keep_size')")
+            return [*self._captured.problems(), *self._captured.warnings()]
         except (SourceError, DefinitionError) as error:
             return (f"{error.message}. {error.hint or ''}",)
-        if kept == "-1":
-            found = [
-                *found,
-                "max_slot_wal_keep_size is unlimited: should nobody refresh for long, the server's disk "
-                "fills up. ALTER SYSTEM SET max_slot_wal_keep_size = '50GB'",
-            ]
-        return found
-
-    def _server_problems(self) -> list[str]:
-        """What the server lacks for logical replication."""
-        level, standby, replicates = self._server.one(
-            "SELECT current_setting('wal_level'), pg_is_in_recovery(), "
-            "(SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user)"
-        )
-        problems = []
-        if level != "logical":
-            problems.append(
-                f"wal_level is {level}. ALTER SYSTEM SET wal_level = 'logical', and restart the server"
-            )
-        if standby:
-            problems.append("the server is a standby: name the primary")
-        if not replicates:
-            problems.append(f"the user may not replicate. ALTER ROLE {self._server.options.user} REPLICATION")
-        return problems
 
     def release(self) -> None:
-        """The slot and the publication go: a slot that nobody reads fills the server's disk."""
+        """What captures changes goes: a slot that nobody reads fills the server's disk."""
         self._close_snapshot()
-        self._drop_slot_of_before()
+        for name in self._known_captures():
+            self._capture(name).release()
 
-    def _drop_slot_of_before(self) -> None:
-        kept = self._shelf.load(_SLOT)
+    def give_up(self) -> None:
+        """It was not declared after all: only what captured changes before is left."""
+        self._close_snapshot()
+        kept = self._shelf.load(_CAPTURE)
         if kept is not None:
-            Slot(self._server, kept["slot"]).drop()
+            self._capture(kept["name"]).release()
+            before = kept["before"]
+            self._shelf.save(_CAPTURE, {"name": before[0] if before else kept["name"], "before": before[1:]})
+
+    def _known_captures(self) -> list[str]:
+        """The names of all that may capture changes for us, the newest first."""
+        kept = self._shelf.load(_CAPTURE)
+        return [] if kept is None else [kept["name"], *kept["before"]]
+
+    def _release_older(self) -> None:
+        older = [name for name in self._known_captures() if name != self._fact("capture")]
+        if older:
+            for name in older:
+                self._capture(name).release()
+            self._shelf.save(_CAPTURE, {"name": self._fact("capture"), "before": []})
+
+    def _capture(self, name: str) -> Capture:
+        if self._server.options.capture == "trigger":
+            return TriggerCapture(self._server)
+        return LogCapture(self._server, name, self._shelf)
+
+    @cached_property
+    def _captured(self) -> Capture:
+        return self._capture(self._fact("capture"))
 
     # Where it stands.
 
@@ -161,22 +168,14 @@ class PostgresSource:
         """All tables stand at one position: behind the last transaction that is read."""
         self._close_snapshot()
         if any(self._seen.get(table) is None for table in self._definition.all_tables):
-            self._snapshot = self._take_snapshot()
+            # If one table is copied, all are: what the others have not seen yet comes with the copy.
+            self._snapshot = self._captured.begin(list(self._tables.values()))
             position = self._snapshot.position
             self._transactions = ()
         else:
             (start,) = {version for _, version in filter(None, self._seen.values())}
-            heartbeat = self._shelf.load(_HEARTBEAT)
-            self._transactions, position = self._slot.read(start, heartbeat["lsn"] if heartbeat else None)
+            self._transactions, position = self._captured.read(start, list(self._tables.values()))
         return dict.fromkeys(self._definition.all_tables, position)
-
-    def _take_snapshot(self) -> Snapshot:
-        """If one table is copied, all are: what the others have not seen yet comes with the copy."""
-        return self._slot.create([table.sql for table in self._tables.values()])
-
-    @cached_property
-    def _slot(self) -> Slot:
-        return Slot(self._server, self._fact("slot"))
 
     @cached_property
     def _tables(self) -> dict[str, PinnedTable]:
@@ -242,8 +241,7 @@ class PostgresSource:
         assert old is not None
         pinned = self._tables[table]
         net = NetChanges(pinned.names, pinned.key)
-        covered = [each for each in self._transactions if lsn_of(old) < each.end <= lsn_of(new)]
-        for transaction in covered:
+        for transaction in self._transactions:
             net.take(self._concerning(pinned, transaction))
         if net.is_empty:
             return None
@@ -252,7 +250,7 @@ class PostgresSource:
         found = signed_rows(net, pinned, seen[0])
         name = self._named(self._spark.createDataFrame(found.rows, found.schema), table, new)
         selects = tuple(select.replace(STAGED, name) for select in found.selects)
-        return LogDelta(table, old, new, found.inserted, found.deleted, selects, len(covered))
+        return LogDelta(table, old, new, found.inserted, found.deleted, selects, len(self._transactions))
 
     @staticmethod
     def _concerning(pinned: PinnedTable, transaction: Transaction) -> list[RowChange]:
@@ -273,7 +271,7 @@ class PostgresSource:
         return found
 
     def _named(self, rows: DataFrame, table: str, version: str | None) -> str:
-        told = hashlib.sha256(f"{self._fact('slot')} {table} {version}".encode()).hexdigest()[:20]
+        told = hashlib.sha256(f"{self._fact('capture')} {table} {version}".encode()).hexdigest()[:20]
         rows.createOrReplaceGlobalTempView(f"vk_pg_{told}")
         return f"global_temp.vk_pg_{told}"
 
@@ -287,7 +285,12 @@ class PostgresSource:
         self._close_snapshot()
         (position,) = set(version.values())
         if position is not None:
-            self._slot.acknowledge(position)
+            self._captured.acknowledge(position)
+        self._release_older()
+
+    def rest(self) -> None:
+        if not self._transactions and self._snapshot is None:
+            self._captured.rest()
 
     def _close_snapshot(self) -> None:
         if self._snapshot is not None:

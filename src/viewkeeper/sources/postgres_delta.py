@@ -70,7 +70,7 @@ class LogDelta:
 
     @property
     def method(self) -> str:
-        return f"{self.transactions:,} transaction{'s' if self.transactions != 1 else ''} of the log"
+        return f"{self.transactions:,} transaction{'s' if self.transactions != 1 else ''}"
 
     def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         names = ", ".join(quote(name) for name in (*columns, WEIGHT))

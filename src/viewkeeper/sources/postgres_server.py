@@ -57,6 +57,19 @@ class ServerTable:
         return f"{quoted(self.namespace)}.{quoted(self.name)}"
 
 
+@dataclass(slots=True)
+class Snapshot:
+    """A state of the database that other connections can read: it stands exactly at a position, and lasts
+    as long as the connection."""
+
+    name: str
+    position: str
+    connection: Any
+
+    def close(self) -> None:
+        self.connection.close()
+
+
 class Server:
     """Connects, and asks."""
 
@@ -94,6 +107,18 @@ class Server:
             return psycopg.connect(**given)
         except psycopg.OperationalError as error:
             raise self._unreachable(error) from None
+
+    def snapshot(self, position: str) -> Snapshot:
+        """The state of the database now; ``position`` is the query that tells where that is."""
+        connection = self.connect()
+        try:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            row = connection.execute(f"SELECT pg_export_snapshot(), ({position})").fetchone()
+        except Exception as error:
+            connection.close()
+            raise self.refused(error) from None
+        assert row is not None
+        return Snapshot(row[0], str(row[1]), connection)
 
     @contextmanager
     def asking(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:

@@ -8,28 +8,13 @@ the ledger has are skipped: after a crash of the server the slot may be behind u
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.pgoutput import Decoder, Transaction, lsn_of, lsn_text
-from viewkeeper.sources.postgres_server import Server, quoted
+from viewkeeper.sources.postgres_server import Server, Snapshot, quoted
 
 MOST_CHANGES = 1_000_000
 """So many changes are read at a time; what is behind waits for the next epoch."""
-
-
-@dataclass(slots=True)
-class Snapshot:
-    """A state of the database that other connections can read: it stands exactly where a slot begins, and
-    lasts as long as the connection."""
-
-    name: str
-    position: str
-    connection: Any
-
-    def close(self) -> None:
-        self.connection.close()
 
 
 class Slot:
@@ -38,25 +23,19 @@ class Slot:
     def __init__(self, server: Server, name: str) -> None:
         self._server = server
         self.name = name
-        self._decoder_settings = ("proto_version", "1", "publication_names", name)
+        self._publication = server.options.publication or name
+        self.looked_to: str | None = None
+        """How far the log was looked through last."""
 
     def create(self, tables: Sequence[str]) -> Snapshot:
         """The publication and the slot, anew, and the state of the database where the slot begins."""
         self.drop()
-        with self._server.asking() as connection:
-            connection.execute(f"CREATE PUBLICATION {quoted(self.name)} FOR TABLE {', '.join(tables)}")
-        return self._begin(self.name, temporary=False)
-
-    def snapshot(self) -> Snapshot:
-        """The state of the database at some position of the log from now on."""
-        return self._begin(f"{self.name}_copy", temporary=True)
-
-    def _begin(self, name: str, *, temporary: bool) -> Snapshot:
+        if self._server.options.publication is None:
+            self._publish(tables)
         connection = self._server.connect(replication=True)
         try:
-            kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
             row = connection.execute(
-                f"CREATE_REPLICATION_SLOT {quoted(name)} {kind} pgoutput EXPORT_SNAPSHOT"
+                f"CREATE_REPLICATION_SLOT {quoted(self.name)} LOGICAL pgoutput EXPORT_SNAPSHOT"
             ).fetchone()
         except Exception as error:
             connection.close()
@@ -64,6 +43,21 @@ class Slot:
         assert row is not None
         _, position, snapshot, _ = row
         return Snapshot(snapshot, position, connection)
+
+    def _publish(self, tables: Sequence[str]) -> None:
+        statement = f"CREATE PUBLICATION {quoted(self.name)} FOR TABLE {', '.join(tables)}"
+        try:
+            with self._server.asking() as connection:
+                connection.execute(statement)
+        except SourceError as error:
+            if error.code != "VK-SOURCE-REFUSED":
+                raise
+            owners = statement.replace(quoted(self.name), "viewkeeper")
+            raise SourceError(
+                f"{error.message}; only who owns tables can publish their changes",
+                code="VK-SOURCE-SETUP",
+                hint=f"Let their owner run: {owners}; then declare the source with publication 'viewkeeper'.",
+            ) from None
 
     def read(self, position: str, acknowledged: str | None) -> tuple[Sequence[Transaction], str]:
         """The transactions behind a position, and the position behind the last of them. ``acknowledged``:
@@ -90,19 +84,15 @@ class Slot:
                     code="VK-SLOT-BUSY",
                     hint="Two warehouses must not share a slot. Stop the other one, and refresh again.",
                 )
+            settings = ["proto_version", "1", "publication_names", self._publication]
             messages = connection.execute(
                 "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, %s, VARIADIC %s)",
-                (self.name, now, MOST_CHANGES, list(self._decoder_settings)),
+                (self.name, now, MOST_CHANGES, settings),
             )
             every = Decoder().transactions(bytes(data) for (data,) in messages)
             transactions = [each for each in every if each.end > lsn_of(position)]
-        reached = lsn_text(transactions[-1].end) if transactions else position
-        return transactions, reached
-
-    def end(self) -> str:
-        """Where the server's log ends now."""
-        (position,) = self._server.one("SELECT pg_current_wal_flush_lsn()::text")
-        return str(position)
+        self.looked_to = now
+        return transactions, lsn_text(transactions[-1].end) if transactions else position
 
     def acknowledge(self, position: str) -> None:
         """The log before this position is no longer needed."""
@@ -121,7 +111,8 @@ class Slot:
                 "WHERE slot_name = %s AND NOT active",
                 (self.name,),
             )
-            connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
+            if self._server.options.publication is None:
+                connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
 
     def _lost(self, what: str) -> SourceError:
         return SourceError(

@@ -63,7 +63,11 @@ class PostgresType:
 
     def as_text(self, column: str) -> str:
         """PostgreSQL's expression for the text of a value, as :meth:`value` takes it."""
-        return f"array_to_json({column})::text" if self.is_array else f"{column}::text"
+        if self.is_array:
+            return f"array_to_json({column})::text"
+        if self.name.startswith("character("):
+            return f"textin(bpcharout({column}))"  # a cast would cut the blanks off
+        return f"{column}::text"
 
 
 def _fraction(text: str) -> str:

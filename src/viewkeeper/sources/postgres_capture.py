@@ -1,0 +1,97 @@
+"""How changes are captured from a database: what :mod:`viewkeeper.sources.postgres` asks of each way.
+
+Both give whole transactions, in an order in which the changes of a row follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from viewkeeper.sources.contract import Shelf
+from viewkeeper.sources.pgoutput import Transaction
+from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_server import Server, Snapshot
+from viewkeeper.sources.postgres_slot import Slot
+
+_HEARTBEAT = "heartbeat"
+"""Where a slot was let go to without an epoch; remembered beside versions."""
+
+
+class Capture(Protocol):
+    """One way to capture changes."""
+
+    def begin(self, tables: Sequence[PinnedTable]) -> Snapshot:
+        """A state of the database to be copied; changes are captured from exactly there on."""
+
+    def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
+        """The transactions behind a position, and the position behind all of them."""
+
+    def acknowledge(self, position: str) -> None:
+        """What lies before it is no longer needed."""
+
+    def rest(self) -> None:
+        """The last reading found nothing."""
+
+    def release(self) -> None:
+        """Leave nothing behind on the server."""
+
+    def problems(self) -> Sequence[str]:
+        """What the server lacks for it, each with the remedy."""
+
+    def warnings(self) -> Sequence[str]:
+        """What is dangerous, each with the remedy."""
+
+
+class LogCapture:
+    """From the server's log, by a replication slot."""
+
+    def __init__(self, server: Server, name: str, shelf: Shelf) -> None:
+        self._server = server
+        self._shelf = shelf
+        self._slot = Slot(server, name)
+
+    def begin(self, tables: Sequence[PinnedTable]) -> Snapshot:
+        return self._slot.create([table.sql for table in tables])
+
+    def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
+        noted = self._shelf.load(_HEARTBEAT)
+        return self._slot.read(position, noted["lsn"] if noted else None)
+
+    def acknowledge(self, position: str) -> None:
+        self._slot.acknowledge(position)
+
+    def rest(self) -> None:
+        """An idle slot must not hold back the log that other tables fill: it goes on to where nothing of ours
+        was found. That is noted first: a slot ahead of what we know would be one that lost changes."""
+        reached = self._slot.looked_to
+        if reached is not None:
+            self._shelf.save(_HEARTBEAT, {"lsn": reached})
+            self._slot.acknowledge(reached)
+
+    def release(self) -> None:
+        self._slot.drop()
+
+    def problems(self) -> Sequence[str]:
+        level, replicates = self._server.one(
+            "SELECT current_setting('wal_level'), (SELECT rolreplication OR rolsuper FROM pg_roles "
+            "WHERE rolname = current_user)"
+        )
+        found = []
+        if level != "logical":
+            found.append(
+                f"wal_level is {level}. ALTER SYSTEM SET wal_level = 'logical', and restart the server; "
+                "or capture changes by triggers: capture 'trigger'"
+            )
+        if not replicates:
+            found.append(f"the user may not replicate. ALTER ROLE {self._server.options.user} REPLICATION")
+        return found
+
+    def warnings(self) -> Sequence[str]:
+        (kept,) = self._server.one("SELECT current_setting('max_slot_wal_keep_size')")
+        if kept != "-1":
+            return ()
+        return (
+            "max_slot_wal_keep_size is unlimited: should nobody refresh for long, the server's disk fills "
+            "up. ALTER SYSTEM SET max_slot_wal_keep_size = '50GB'",
+        )
