@@ -22,6 +22,11 @@ PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "org.xerial:sqlite-jdbc:3.49.1.0",
     "org.postgresql:postgresql:42.7.7",  # copies tables of PostgreSQL sources
+    "io.delta:delta-spark_4.1_2.13:4.3.1",  # Delta tables as sources, and what it needs of its own
+    "io.delta:delta-storage:4.3.1",
+    "io.delta:delta-kernel-api:4.3.1",
+    "io.delta:delta-kernel-defaults:4.3.1",
+    "io.delta:delta-kernel-unitycatalog:4.3.1",
 )
 
 _RESOLVE_SECONDS = 900

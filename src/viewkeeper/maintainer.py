@@ -100,7 +100,10 @@ class Maintainer:
         holder = f"{getpass.getuser()}@{socket.gethostname()} pid {os.getpid()}"
         with held_lease(self.ledger, holder, self._lease_seconds) as lease:
             self._runner.finish_chores()
-            yield lease
+            try:
+                yield lease
+            finally:
+                self.engine.observer.let_go()
 
     def _recover(self) -> None:
         """At the first use of Spark: finish what a published epoch left, unless somebody is at work."""
@@ -368,14 +371,17 @@ class Maintainer:
         """What a refresh of these views would do now. Touches nothing."""
         library = self.library()
         closure = with_siblings(library, names)
-        situation = observe(
-            self.engine,
-            library,
-            closure,
-            policy=policy,
-            options=self.options,
-            experience=experience(self.ledger, closure),
-        )
+        try:
+            situation = observe(
+                self.engine,
+                library,
+                closure,
+                policy=policy,
+                options=self.options,
+                experience=experience(self.ledger, closure),
+            )
+        finally:
+            self.engine.observer.let_go()
         situation = with_distinct(situation, kept_values(self.ledger))
         return plan_epoch(situation), situation
 

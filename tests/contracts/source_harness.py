@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from viewkeeper.execute.embedded import CATALOG
 from viewkeeper.execute.tuning import reading_files
 from viewkeeper.sources.contract import Change, Source
+from viewkeeper.sources.delta_lake import DeltaSource
 from viewkeeper.sources.iceberg import IcebergSource
 from viewkeeper.sql.quoting import quote_path, show_path
 
@@ -172,6 +173,55 @@ class IcebergHarness(SourceHarness):
             for row in self.spark.sql(statement).collect():
                 found[tuple(row)[:-1]] += row[-1]
         return found
+
+
+@dataclass(frozen=True)
+class DeltaKind:
+    """A way to keep a Delta table."""
+
+    name: str
+    properties: str
+    partitioned: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+
+DELTA_KINDS = (
+    DeltaKind("delta-feed", "'delta.enableChangeDataFeed' = 'true'", partitioned=False),
+    DeltaKind("delta-vectors", "'delta.enableDeletionVectors' = 'true'", partitioned=True),
+    DeltaKind("delta-rewriting", "'delta.enableDeletionVectors' = 'false'", partitioned=True),
+)
+
+
+class DeltaHarness(IcebergHarness):
+    """The same table, kept by Delta."""
+
+    def __init__(self, spark: SparkSession, kind: DeltaKind) -> None:
+        self.spark = spark
+        self.parts = ("spark_catalog", "contract", f"d{next(_NUMBERS)}")
+        self.name = quote_path(self.parts)
+        self.table = show_path(self.parts)
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_path(self.parts[:2])}")
+        partitioned = "PARTITIONED BY (part)" if kind.partitioned else ""
+        spark.sql(
+            f"CREATE TABLE {self.name} (id INT, part INT, name STRING, price DECIMAL(8,2), at TIMESTAMP) "
+            f"USING delta {partitioned} TBLPROPERTIES ({kind.properties})"
+        )
+        self.source = DeltaSource(spark, self.parts)  # type: ignore[assignment]
+
+    def sql(self, statement: str) -> None:
+        super().sql("DELETE FROM {t}" if statement.startswith("TRUNCATE") else statement)
+
+    def compact(self) -> None:
+        self.sql("OPTIMIZE {t}")
+
+    def compact_deletes(self) -> None:
+        self.sql("REORG TABLE {t} APPLY (PURGE)")
+
+    def rewrite_manifests(self) -> None:
+        """Adds files again, with statistics, that are there already."""
+        self.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.checkpointInterval' = '5')")
 
 
 def _row(part: str) -> str:

@@ -425,3 +425,46 @@ def test_a_source_that_cannot_be_filled_leaves_no_slot(wh: Warehouse, db: Postgr
     db.sql("INSERT INTO shop.accounts VALUES (9, 'x', 1)")
     wh.refresh()
     same(wh, db, "accounts")
+
+
+def test_changes_found_by_comparing(wh: Warehouse, db: PostgresInstance):
+    db.sql("INSERT INTO shop.accounts SELECT i, 'n' || i, i FROM generate_series(100, 3000) AS i")
+    declare(wh, db, capture="diff")
+    same(wh, db)
+    db.sql(
+        "UPDATE shop.accounts SET balance = NULL WHERE id IN (100, 2000)",
+        "DELETE FROM shop.accounts WHERE id = 3",
+        "INSERT INTO shop.accounts VALUES (5000, NULL, 1)",
+        "DELETE FROM shop.moves WHERE ctid IN (SELECT min(ctid) FROM shop.moves WHERE account = 2)",
+    )
+    told = str(wh.explain("bank.accounts"))
+    assert "of 16 parts compared" in told
+    epoch = wh.refresh()
+    same(wh, db)
+    assert epoch.view("lake.bank.accounts").delta_rows == 6
+    assert {view.strategy for view in wh.refresh().views} == {"unchanged"}
+    db.sql("TRUNCATE shop.moves")
+    epoch = wh.refresh()
+    assert epoch.view("lake.bank.accounts").strategy == "unchanged"
+    same(wh, db)
+    assert wh.check_sources() == {"bank": []}
+    db.sql("ALTER TABLE shop.accounts DROP owner")
+    with pytest.raises(ViewkeeperError) as refused:
+        wh.refresh()
+    assert refused.value.code == "VK-SOURCE-CHANGED"
+    assert db.sql("SELECT * FROM pg_replication_slots") == []
+
+
+def test_reading_whole_again_does_not_lose_the_slot(wh: Warehouse, db: PostgresInstance):
+    declare(wh, db)
+    db.sql("INSERT INTO shop.accounts VALUES (9, 'x', 1)")
+    wh.plan(policy="full")
+    wh.refresh()
+    same(wh, db)
+    db.sql("INSERT INTO shop.accounts VALUES (10, 'x', 1)")
+    epoch = wh.refresh("bank.accounts", policy="full")
+    assert {view.strategy for view in epoch.views} == {"full"}
+    same(wh, db)
+    db.sql("INSERT INTO shop.accounts VALUES (11, 'x', 1)")
+    assert {view.strategy for view in wh.refresh().views} == {"incremental", "unchanged"}
+    same(wh, db)

@@ -178,6 +178,16 @@ def check_sources(output: Output, folder: Path | None, names: Sequence[str]) -> 
     return 0 if ok else 1
 
 
+def install_source(output: Output, folder: Path | None, name: str, *, run: bool) -> int:
+    """What the owner of a source's tables has to run, for triggers to capture their changes."""
+    from viewkeeper.installing_sources import install
+
+    project = load_project(folder or find_project(Path.cwd()))
+    sql = install(project, name, run=run)
+    output.answer({"source": name, "sql": sql, "run": run}, sql)
+    return 0
+
+
 def verify(output: Output, folder: Path | None, views: Sequence[str]) -> int:
     """Compare views with their queries; 1 if one differs."""
     with _opened(folder) as (_, warehouse):

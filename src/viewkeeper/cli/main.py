@@ -230,6 +230,22 @@ def sources_check(
     raise typer.Exit(commands.check_sources(Output(json=json), project, names or []))
 
 
+@sources_app.command("install")
+def sources_install(
+    name: Annotated[str, typer.Argument(help="A source of the project that captures by triggers.")],
+    project: ProjectFolder = None,
+    *,
+    run: Annotated[
+        bool, typer.Option("--run", help="Run it as the source's user, who must own all.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Print, or run, the SQL that the owner of the tables needs for capture 'trigger'."""
+    from viewkeeper.cli import commands
+
+    raise typer.Exit(commands.install_source(Output(json=json), project, name, run=run))
+
+
 @app.command()
 def status(project: ProjectFolder = None, *, json: Json = False) -> None:
     """Show how fresh the views are. Needs no Spark."""

@@ -134,8 +134,9 @@ class PostgresOptions(_Options):
     password_file: str | None = Field(default=None, min_length=1)
     """The file that holds it."""
     sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
-    capture: Literal["log", "trigger"] = "log"
-    """*log*: from the server's log, by logical replication. *trigger*: from a table that triggers fill."""
+    capture: Literal["log", "trigger", "diff"] = "log"
+    """*log*: from the server's log, by logical replication. *trigger*: from a table that triggers fill.
+    *diff*: by comparing with what was seen; SELECT is all that it takes."""
     publication: str | None = Field(default=None, min_length=1)
     """A publication of these tables that somebody made for us; without one we make, and drop, our own."""
     tables: Names = Field(min_length=1)

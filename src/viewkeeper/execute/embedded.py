@@ -29,6 +29,7 @@ from viewkeeper.sql.quoting import quote_path
 CATALOG = "lake"
 
 _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_DELTA_EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 def embedded_session(folder: Path) -> SparkSession:
@@ -93,7 +94,8 @@ def _engine_settings(folder: Path, jars: tuple[Path, ...], log4j: Path) -> dict[
     """What is fixed when the JVM starts. Nothing listens beyond this machine."""
     return {
         "spark.jars": ",".join(str(jar) for jar in jars),
-        "spark.sql.extensions": _EXTENSIONS,
+        "spark.sql.extensions": f"{_EXTENSIONS},{_DELTA_EXTENSIONS}",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.memory": _driver_memory(),
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={log4j.as_uri()}"',
         "spark.driver.host": "127.0.0.1",

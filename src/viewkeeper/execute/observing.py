@@ -92,6 +92,11 @@ class Observer:
         for source, its_versions in self._by_source(versions).items():
             source.confirm(its_versions)
 
+    def let_go(self) -> None:
+        """Nothing more is read of what was found."""
+        for _, source in self._declared.values():
+            source.let_go()
+
     def rest(self, versions: Mapping[str, str | None]) -> None:
         """Let sources without history know that nothing changed."""
         for source in dict.fromkeys(self.extracted(table) for table in versions):

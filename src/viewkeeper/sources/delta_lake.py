@@ -69,7 +69,7 @@ class DeltaSource:
         history = [int(row["version"]) for row in self._ask(f"DESCRIBE HISTORY {self._name}")]
         if version is not None and int(version) not in history:
             raise expired(table, version)
-        return [str(each) for each in sorted(history) if version is None or each > int(version)]
+        return tuple(str(each) for each in sorted(history) if version is None or each > int(version))
 
     def columns(self, table: str) -> tuple[SourceColumn, ...]:
         try:
@@ -117,6 +117,8 @@ class DeltaSource:
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
     ) -> DeltaChange | None:
+        if table != self._table:
+            raise SourceError(f"{table} is not part of the source {self._table}", code="VK-SOURCE-MISSING")
         assert new is not None, "a Delta table has a version from the beginning"
         if old == new:
             return None

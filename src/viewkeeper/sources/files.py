@@ -78,6 +78,9 @@ class FilesSource:
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen = rows
 
+    def let_go(self) -> None:
+        """Nothing is open."""
+
     def rest(self) -> None:
         """Files keep nothing for us."""
 

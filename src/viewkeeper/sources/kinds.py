@@ -10,10 +10,20 @@ from viewkeeper.define.sources import SourceDefinition, checked_options
 from viewkeeper.sources.contract import ExtractedSource, Shelf
 from viewkeeper.sources.files import FilesSource
 from viewkeeper.sources.postgres import PostgresSource
+from viewkeeper.sources.postgres_diff import PostgresDiffSource
+
+
+def _postgres(
+    spark: SparkSession, definition: SourceDefinition, shelf: Shelf, catalog: str
+) -> ExtractedSource:
+    if dict(definition.options).get("capture") == "diff":
+        return PostgresDiffSource(spark, definition, shelf, catalog)
+    return PostgresSource(spark, definition, shelf, catalog)
+
 
 _KINDS: Mapping[str, Callable[[SparkSession, SourceDefinition, Shelf, str], ExtractedSource]] = {
     "files": FilesSource,
-    "postgres": PostgresSource,
+    "postgres": _postgres,
 }
 
 

@@ -10,101 +10,53 @@ where the replication slot begins; from then on whole transactions are read from
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from viewkeeper.algebra.empty_terms import Extents
-from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
+from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import DefinitionError, SourceError
-from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
+from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import RowChange, Transaction
 from viewkeeper.sources.postgres_capture import Capture, LogCapture
-from viewkeeper.sources.postgres_copy import Copying
 from viewkeeper.sources.postgres_delta import STAGED, LogDelta, PinnedTable, signed_rows
-from viewkeeper.sources.postgres_server import Server, ServerTable, Snapshot
+from viewkeeper.sources.postgres_server import ServerTable
+from viewkeeper.sources.postgres_tables import PostgresTables
 from viewkeeper.sources.postgres_triggers import TriggerCapture
 
 _CAPTURE = "capture"
 """Under this name the id of what captures changes for us is remembered, beside versions."""
 
 
-class PostgresSource:
-    """The tables of one database that a source names."""
-
-    capabilities = Capabilities(rows_at_version=False, lists_versions=False, acknowledges=True)
-    read_options: tuple[tuple[str, str], ...] = ()
+class PostgresSource(PostgresTables):
+    """Followed transaction by transaction: by the server's log, or by triggers."""
 
     def __init__(self, spark: SparkSession, definition: SourceDefinition, shelf: Shelf, catalog: str) -> None:
-        options = checked_options(definition)
-        assert isinstance(options, PostgresOptions)
-        self._spark = spark
-        self._definition = definition
-        self._shelf = shelf
-        self._server = Server(definition.name, options)
-        self._seen: dict[str, tuple[str, str] | None] = {}
-        self._snapshot: Snapshot | None = None
+        super().__init__(spark, definition, shelf, catalog)
         self._transactions: Sequence[Transaction] = ()
 
     # Declaring.
 
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
-        """With the tables as they are now, and the name of a slot of our own."""
-        found = self._server.tables()
-        names = [table.name for table in found]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise DefinitionError(
-                f"source {definition.name}: two tables are named {twice[0]}",
-                code="VK-SOURCE-OPTION",
-                hint="Declare a source for each schema.",
-            )
-        for table in found:
-            self._refuse_unsuited(table)
-        if self._server.one("SELECT pg_is_in_recovery()")[0]:
-            raise DefinitionError(
-                f"source {definition.name}: the server is a standby",
-                code="VK-SOURCE-SETUP",
-                hint="Name the primary.",
-            )
+        """With the tables as they are now, and a name for what captures their changes."""
+        tables = self._pinned_tables()
         name = f"vk_{uuid.uuid4().hex[:20]}"
         problems = self._capture(name).problems()
         if problems:
             what, _, remedy = problems[0].partition(". ")
             raise DefinitionError(f"source {definition.name}: {what}", code="VK-SOURCE-SETUP", hint=remedy)
-        pinned = [
-            PinnedTable(
-                table.namespace,
-                table.name,
-                tuple(
-                    (each.name, each.type, each.spark.spark, each.type_id)
-                    for each in table.columns
-                    if each.spark is not None
-                ),
-                table.key,
-            )
-            for table in found
-        ]
         # What captured changes before is given back when this is published: until then it may be needed.
         self._shelf.save(_CAPTURE, {"name": name, "before": self._known_captures()})
-        facts = (("capture", name), ("tables", json.dumps([table.to_json() for table in pinned])))
-        return replace(definition, tables=tuple(names), facts=facts)
+        facts = (("capture", name), ("tables", json.dumps([table.to_json() for table in tables])))
+        return replace(definition, tables=tuple(table.name for table in tables), facts=facts)
 
     def _refuse_unsuited(self, table: ServerTable) -> None:
-        for column in table.columns:
-            if column.spark is None:
-                raise DefinitionError(
-                    f"source {self._definition.name}: column {column.name} of {table.namespace}.{table.name} "
-                    f"has the type {column.type}, which Spark has no type for",
-                    code="VK-SOURCE-TYPE",
-                    hint="Leave the table out, or change the column's type.",
-                )
+        super()._refuse_unsuited(table)
         if self._server.options.capture == "trigger":
             return  # they tell whole rows
         if not (table.key and table.identity in "df") and table.identity != "f":
@@ -161,9 +113,6 @@ class PostgresSource:
 
     # Where it stands.
 
-    def show(self, table: str, rows: str | None, version: str | None) -> None:
-        self._seen[table] = None if rows is None or version is None else (rows, version)
-
     def current(self) -> Mapping[str, str | None]:
         """All tables stand at one position: behind the last transaction that is read."""
         self._close_snapshot()
@@ -177,60 +126,11 @@ class PostgresSource:
             self._transactions, position = self._captured.read(start, list(self._tables.values()))
         return dict.fromkeys(self._definition.all_tables, position)
 
-    @cached_property
-    def _tables(self) -> dict[str, PinnedTable]:
-        pinned = [PinnedTable.of_json(each) for each in json.loads(self._fact("tables"))]
-        return dict(zip(self._definition.all_tables, pinned, strict=True))
-
-    def _fact(self, name: str) -> str:
-        return dict(self._definition.facts)[name]
-
     def versions_after(self, table: str, version: str | None) -> Sequence[str]:
         now = self.current()[table]
         return () if now is None or now == version else (now,)
 
-    def columns(self, table: str) -> tuple[SourceColumn, ...]:
-        return tuple(SourceColumn(name, spark) for name, _, spark, _ in self._tables[table].columns)
-
-    def describe(self, table: str) -> Description:
-        return Description(self.columns(table), None, self._tables[table].key)
-
-    def schema(self, table: str) -> tuple[SourceColumn, ...]:
-        return self.columns(table)
-
-    def schema_version(self, table: str, version: str | None) -> str | None:
-        """Pinned when it was declared; the log tells when a table changes."""
-        return "pinned"
-
-    def identity(self, table: str) -> str | None:
-        return None
-
-    def statistics(self, table: str, version: str | None) -> Statistics:
-        return Statistics(None, None, None)
-
-    def row_count(self, table: str, version: str | None) -> int | None:
-        return None
-
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
-        return {}
-
-    def extents(
-        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
-    ) -> Mapping[str, Extents]:
-        return {}
-
-    # Rows and changes.
-
-    def rows(self, table: str, version: str | None) -> str:
-        """The table in the snapshot that was taken, under a name."""
-        if self._snapshot is None or self._snapshot.position != version:
-            raise SourceError(
-                f"source {self._definition.name} keeps no history: version {version} cannot be read",
-                code="VK-NO-HISTORY",
-            )
-        pinned = self._tables[table]
-        copied = Copying(self._spark, self._server, pinned.sql, pinned.types).rows(self._snapshot.name)
-        return self._named(copied, table, version)
+    # Changes.
 
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
@@ -239,6 +139,11 @@ class PostgresSource:
         if old == new:
             return None
         assert old is not None
+        if self._snapshot is not None:
+            raise SourceError(
+                "another table of the source is copied anew, and the changes of this one come with its copy",
+                code="VK-SOURCE-EXPIRED",
+            )
         pinned = self._tables[table]
         net = NetChanges(pinned.names, pinned.key)
         for transaction in self._transactions:
@@ -270,11 +175,6 @@ class PostgresSource:
             found.append(change)
         return found
 
-    def _named(self, rows: DataFrame, table: str, version: str | None) -> str:
-        told = hashlib.sha256(f"{self._fact('capture')} {table} {version}".encode()).hexdigest()[:20]
-        rows.createOrReplaceGlobalTempView(f"vk_pg_{told}")
-        return f"global_temp.vk_pg_{told}"
-
     # After the epoch.
 
     def confirm(self, version: Mapping[str, str | None]) -> None:
@@ -291,8 +191,3 @@ class PostgresSource:
     def rest(self) -> None:
         if not self._transactions and self._snapshot is None:
             self._captured.rest()
-
-    def _close_snapshot(self) -> None:
-        if self._snapshot is not None:
-            self._snapshot.close()
-            self._snapshot = None

@@ -52,7 +52,7 @@ class LogCapture:
         self._slot = Slot(server, name)
 
     def begin(self, tables: Sequence[PinnedTable]) -> Snapshot:
-        return self._slot.create([table.sql for table in tables])
+        return self._slot.begin([table.sql for table in tables])
 
     def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
         noted = self._shelf.load(_HEARTBEAT)

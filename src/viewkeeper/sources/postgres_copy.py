@@ -30,7 +30,7 @@ class Copying:
         self._table = table
         self._types = types
 
-    def rows(self, snapshot: str) -> DataFrame:
+    def rows(self, snapshot: str, condition: str = "") -> DataFrame:
         """The rows of a snapshot, which must last until they are read."""
         columns = ", ".join(
             f"{kind.as_text(quoted(name))} AS {quoted(f'_vk_c{at}')}"
@@ -38,7 +38,10 @@ class Copying:
         )
         texts = reduce(
             DataFrame.unionAll,
-            (self._read(f"SELECT {columns} FROM {self._table}{part}", snapshot) for part in self._ranges()),
+            (
+                self._read(f"SELECT {columns} FROM {self._table}{part}", snapshot)
+                for part in ([f" WHERE {condition}"] if condition else self._ranges())
+            ),
         )
         return texts.selectExpr(
             *(

@@ -27,15 +27,23 @@ class Slot:
         self.looked_to: str | None = None
         """How far the log was looked through last."""
 
-    def create(self, tables: Sequence[str]) -> Snapshot:
-        """The publication and the slot, anew, and the state of the database where the slot begins."""
-        self.drop()
+    def begin(self, tables: Sequence[str]) -> Snapshot:
+        """The state of the database where the slot begins. Is it there already, then it stays, for what is
+        copied now may never be published: the state is that at a position further on."""
+        (there,) = self._server.one(
+            "SELECT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = %s)", self.name
+        )
+        if there:
+            return self._create(f"{quoted(self.name + '_copy')} TEMPORARY")
         if self._server.options.publication is None:
             self._publish(tables)
+        return self._create(quoted(self.name))
+
+    def _create(self, slot: str) -> Snapshot:
         connection = self._server.connect(replication=True)
         try:
             row = connection.execute(
-                f"CREATE_REPLICATION_SLOT {quoted(self.name)} LOGICAL pgoutput EXPORT_SNAPSHOT"
+                f"CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT"
             ).fetchone()
         except Exception as error:
             connection.close()

@@ -1,0 +1,150 @@
+"""The tables of a PostgreSQL database that a source names: what all ways to follow them have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.algebra.empty_terms import Extents
+from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
+from viewkeeper.errors import DefinitionError, SourceError
+from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
+from viewkeeper.sources.postgres_copy import Copying
+from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_server import Server, ServerTable, Snapshot
+
+
+class PostgresTables:
+    """Tables as they were when the source was declared, and a snapshot in which they can be read."""
+
+    capabilities = Capabilities(rows_at_version=False, lists_versions=False, acknowledges=True)
+    read_options: tuple[tuple[str, str], ...] = ()
+
+    def __init__(self, spark: SparkSession, definition: SourceDefinition, shelf: Shelf, catalog: str) -> None:
+        options = checked_options(definition)
+        assert isinstance(options, PostgresOptions)
+        self._spark = spark
+        self._definition = definition
+        self._shelf = shelf
+        self._server = Server(definition.name, options)
+        self._seen: dict[str, tuple[str, str] | None] = {}
+        self._snapshot: Snapshot | None = None
+
+    # What the tables are.
+
+    def _pinned_tables(self) -> list[PinnedTable]:
+        """The tables as they are now; what cannot be kept is refused."""
+        found = self._server.tables()
+        names = [table.name for table in found]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise DefinitionError(
+                f"source {self._definition.name}: two tables are named {twice[0]}",
+                code="VK-SOURCE-OPTION",
+                hint="Declare a source for each schema.",
+            )
+        for table in found:
+            self._refuse_unsuited(table)
+        if self._server.one("SELECT pg_is_in_recovery()")[0]:
+            raise DefinitionError(
+                f"source {self._definition.name}: the server is a standby",
+                code="VK-SOURCE-SETUP",
+                hint="Name the primary.",
+            )
+        return [
+            PinnedTable(
+                table.namespace,
+                table.name,
+                tuple(
+                    (each.name, each.type, each.spark.spark, each.type_id)
+                    for each in table.columns
+                    if each.spark is not None
+                ),
+                table.key,
+            )
+            for table in found
+        ]
+
+    def _refuse_unsuited(self, table: ServerTable) -> None:
+        for column in table.columns:
+            if column.spark is None:
+                raise DefinitionError(
+                    f"source {self._definition.name}: column {column.name} of {table.namespace}.{table.name} "
+                    f"has the type {column.type}, which Spark has no type for",
+                    code="VK-SOURCE-TYPE",
+                    hint="Leave the table out, or change the column's type.",
+                )
+
+    @cached_property
+    def _tables(self) -> dict[str, PinnedTable]:
+        pinned = [PinnedTable.of_json(each) for each in json.loads(self._fact("tables"))]
+        return dict(zip(self._definition.all_tables, pinned, strict=True))
+
+    def _fact(self, name: str) -> str:
+        return dict(self._definition.facts)[name]
+
+    def columns(self, table: str) -> tuple[SourceColumn, ...]:
+        return tuple(SourceColumn(name, spark) for name, _, spark, _ in self._tables[table].columns)
+
+    def describe(self, table: str) -> Description:
+        return Description(self.columns(table), None, self._tables[table].key)
+
+    def schema(self, table: str) -> tuple[SourceColumn, ...]:
+        return self.columns(table)
+
+    def schema_version(self, table: str, version: str | None) -> str | None:
+        """Pinned when it was declared; the log tells when a table changes."""
+        return "pinned"
+
+    def identity(self, table: str) -> str | None:
+        return None
+
+    def statistics(self, table: str, version: str | None) -> Statistics:
+        return Statistics(None, None, None)
+
+    def row_count(self, table: str, version: str | None) -> int | None:
+        return None
+
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
+        return {}
+
+    def extents(
+        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
+    ) -> Mapping[str, Extents]:
+        return {}
+
+    # What is read.
+
+    def show(self, table: str, rows: str | None, version: str | None) -> None:
+        self._seen[table] = None if rows is None or version is None else (rows, version)
+
+    def rows(self, table: str, version: str | None) -> str:
+        """The table in the snapshot that was taken, under a name."""
+        if self._snapshot is None:
+            raise SourceError(
+                f"source {self._definition.name} keeps no history: version {version} cannot be read",
+                code="VK-NO-HISTORY",
+            )
+        return self._copied(table, version, self._snapshot, "")
+
+    def _copied(self, table: str, version: str | None, snapshot: Snapshot, condition: str) -> str:
+        pinned = self._tables[table]
+        copying = Copying(self._spark, self._server, pinned.sql, pinned.types)
+        return self._named(copying.rows(snapshot.name, condition), table, version)
+
+    def _named(self, rows: DataFrame, table: str, version: str | None) -> str:
+        told = hashlib.sha256(f"{self._definition.name} {table} {version}".encode()).hexdigest()[:20]
+        rows.createOrReplaceGlobalTempView(f"vk_pg_{told}")
+        return f"global_temp.vk_pg_{told}"
+
+    def let_go(self) -> None:
+        self._close_snapshot()
+
+    def _close_snapshot(self) -> None:
+        if self._snapshot is not None:
+            self._snapshot.close()
+            self._snapshot = None
