@@ -104,6 +104,8 @@ def _engine_settings(folder: Path, jars: tuple[Path, ...], log4j: Path) -> dict[
         "spark.ui.showConsoleProgress": "false",
         # AQE joins small partitions again, so twice the cores costs small data little.
         "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 1))),
+        # Delta sorts a table's log into 50 partitions by itself: 50 tasks to learn its few files.
+        "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.adaptive.enabled": "true",
         # Spark forgets all but 100 compiled pieces of queries. Refreshing a few views needs more than that,
         # and would compile all of them anew each time: as much CPU as the refresh itself.

@@ -100,7 +100,7 @@ class DeltaSource:
         assert version is not None
         if version not in self._counted:
             (row,) = self._ask(f"SELECT count(*) AS rows FROM {self.rows(table, version)}")
-            self._counted = {version: int(row["rows"])}
+            self._counted[version] = int(row["rows"])
         return self._counted[version]
 
     def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
@@ -159,16 +159,9 @@ class DeltaSource:
     def _fed(self, old: str, new: str, change: LogChange) -> DeltaChange:
         relation = f"table_changes({literal(self._name)}, {int(old) + 1}, {new})"
         weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1L ELSE -1L END"
-        inserted, deleted = _rows(change.after.values()), _rows(change.before.values())
-        return DeltaChange(
-            self._table,
-            old,
-            new,
-            inserted,
-            0 if change.only_appends else deleted,
-            "change data feed",
-            ((relation, "true", weight),),
-        )
+        inserted, deleted = change.fed or self._rows_in_files(old, change)
+        parts = ((relation, "true", weight),)
+        return DeltaChange(self._table, old, new, inserted, deleted, "change data feed", parts)
 
     def _compared(self, old: str, new: str, change: LogChange) -> DeltaChange:
         # Either both sides are told by their files, or both are read whole.
@@ -179,12 +172,17 @@ class DeltaSource:
             for version, files, weight in sides
             if files or not named
         )
-        inserted, deleted = _rows(change.after.values()), _rows(change.before.values())
+        inserted, deleted = self._rows_in_files(old, change)
         if not named:
             inserted, deleted = (self.row_count(self._table, version) or 0 for version in (new, old))
         told = "added files" if not deleted else "rows of changed files, compared"
         reason = None if not deleted else "the table keeps no change data feed"
         return DeltaChange(self._table, old, new, inserted, deleted, told, selects, reason)
+
+    def _rows_in_files(self, old: str, change: LogChange) -> tuple[int, int]:
+        """At most so many rows came and went: few writers tell how many a removed file held."""
+        gone = min(_rows(change.before.values()), self.row_count(self._table, old) or 0) if change.before else 0
+        return _rows(change.after.values()), gone
 
     def _leave_out_described_anew(self, change: LogChange, old: str) -> None:
         """A file may be added again, rows and all, for the sake of its statistics: it has not changed."""

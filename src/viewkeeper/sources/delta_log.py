@@ -17,6 +17,19 @@ from pyspark.sql import SparkSession
 _UNTOLD_ROWS = 1 << 40
 """Stands for a row count that the writer left out: an upper bound must not be too low."""
 
+_COUNTED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "WRITE": (("numOutputRows",), ()),
+    "STREAMING UPDATE": (("numOutputRows",), ()),
+    "DELETE": ((), ("numDeletedRows",)),
+    "UPDATE": (("numUpdatedRows",), ("numUpdatedRows",)),
+    "MERGE": (
+        ("numTargetRowsInserted", "numTargetRowsUpdated"),
+        ("numTargetRowsDeleted", "numTargetRowsUpdated"),
+    ),
+    "OPTIMIZE": ((), ()),
+}
+"""By operation, the metrics of a commit that count the rows it inserted and those it deleted."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
@@ -36,11 +49,12 @@ class LogChange:
     after: dict[str, DataFile] = field(default_factory=dict)
     """Files of the last version that were not there, or have lost rows."""
     changes_rows: bool = False
-    only_appends: bool = True
     feeds: bool = True
     """Whether the table kept a change data feed all the way."""
     rewritten: set[str] = field(default_factory=set)
     """Files that were added without a change of rows: compacted, or there already and described anew."""
+    fed: tuple[int, int] | None = (0, 0)
+    """Rows that the change data feed holds, inserted and deleted; ``None`` if a writer did not tell."""
 
     def take(self, action: Mapping[str, Any]) -> None:
         """Go through one more action."""
@@ -54,13 +68,15 @@ class LogChange:
         elif "remove" in action:
             removed = action["remove"]
             self.changes_rows |= bool(removed.get("dataChange", True))
-            self.only_appends &= not removed.get("dataChange", True)
             file = _data_file(removed)
             # A file that came in between and went again was in neither version.
             if self.after.pop(file.path, None) is None or file.path in self.before:
                 self.before.setdefault(file.path, file)
         elif "metaData" in action:
             self.feeds = False  # before it there may have been none
+        elif "commitInfo" in action:
+            told = _rows_told(action["commitInfo"])
+            self.fed = None if self.fed is None or told is None else _both(self.fed, told)
 
 
 def feeds(configuration: Mapping[str, str]) -> bool:
@@ -85,6 +101,23 @@ def read_actions(
         # Removes of a file come before its adds within a commit: a deletion vector replaces the file's entry.
         found[int(line["name"].split(".", 1)[0])].append(json.loads(line["value"]))
     return [sorted(found[version], key=lambda action: "add" in action) for version in wanted]
+
+
+def _rows_told(commit: Mapping[str, Any]) -> tuple[int, int] | None:
+    """How many rows a commit inserted and deleted, as its writer counted them."""
+    metrics = commit.get("operationMetrics") or {}
+    names = _COUNTED.get(commit.get("operation", ""))
+    if names is None or (commit.get("operationParameters") or {}).get("mode", "Append") != "Append":
+        return None
+    try:
+        inserted, deleted = (sum(int(metrics[name]) for name in side) for side in names)
+    except (KeyError, ValueError):
+        return None
+    return (inserted, deleted) if min(inserted, deleted) >= 0 else None
+
+
+def _both(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _data_file(action: Mapping[str, Any]) -> DataFile:

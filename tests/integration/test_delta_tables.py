@@ -1,0 +1,80 @@
+"""Delta tables as sources: what only they can do to us. What all sources promise is in the contract suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from viewkeeper.warehouse import Warehouse
+
+TABLE = "spark_catalog.default.events"
+
+
+@pytest.fixture
+def events(wh: Warehouse) -> Iterator[Warehouse]:
+    wh.spark.sql(f"DROP TABLE IF EXISTS {TABLE}")
+    create(wh)
+    wh.sql(
+        "CREATE MATERIALIZED VIEW by_kind REFRESH POLICY incremental "
+        f"AS SELECT kind, COUNT(*) AS n FROM {TABLE} GROUP BY kind"
+    )
+    yield wh
+    wh.spark.sql(f"DROP TABLE IF EXISTS {TABLE}")
+
+
+def create(wh: Warehouse) -> None:
+    wh.spark.sql(f"CREATE TABLE {TABLE} (id INT, kind STRING) USING delta")
+    wh.spark.sql(f"INSERT INTO {TABLE} VALUES (1, 'a'), (2, 'a'), (3, 'b'), (4, NULL)")
+
+
+def counts(wh: Warehouse) -> dict[str, int]:
+    return {row["kind"]: row["n"] for row in wh.sql("SELECT * FROM by_kind").collect()}
+
+
+def test_a_delta_table_is_read_in_place(events: Warehouse):
+    spark = events.spark
+    spark.sql(f"INSERT INTO {TABLE} VALUES (5, 'b')")
+    spark.sql(f"DELETE FROM {TABLE} WHERE id = 1")
+    epoch = events.refresh()
+    assert epoch.view("by_kind").strategy == "incremental"
+    assert counts(events) == {"a": 1, "b": 2, None: 1}
+    assert all(check.ok for check in events.verify())
+    spark.sql(f"OPTIMIZE {TABLE}")
+    assert events.refresh().view("by_kind").strategy == "unchanged"
+    spark.sql(f"RESTORE TABLE {TABLE} TO VERSION AS OF 1")
+    events.refresh()
+    assert counts(events) == {"a": 2, "b": 1, None: 1}
+    spark.sql(f"ALTER TABLE {TABLE} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    spark.sql(f"UPDATE {TABLE} SET kind = 'c' WHERE id = 2")
+    assert "change data feed" not in str(events.explain("by_kind"))  # it was not kept all the way
+    events.refresh()
+    spark.sql(f"UPDATE {TABLE} SET kind = 'd' WHERE id IN (1, 2)")
+    assert "change data feed" in str(events.explain("by_kind"))
+    events.refresh()
+    assert counts(events) == {"d": 2, "b": 1, None: 1}
+
+
+def test_history_that_was_vacuumed_is_rebuilt_and_said(events: Warehouse):
+    spark = events.spark
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # how VACUUM lists files
+    spark.sql(f"ALTER TABLE {TABLE} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')")
+    events.refresh()
+    spark.sql(f"DELETE FROM {TABLE} WHERE id = 1")
+    spark.sql(f"VACUUM {TABLE} RETAIN 0 HOURS")
+    epoch = events.refresh()
+    assert epoch.view("by_kind").strategy == "full"
+    assert "no longer" in (epoch.view("by_kind").reason or "") or "expired" in (
+        epoch.view("by_kind").reason or ""
+    )
+    assert counts(events) == {"a": 1, "b": 1, None: 1}
+
+
+def test_a_table_that_was_made_anew_is_noticed(events: Warehouse):
+    events.spark.sql(f"DROP TABLE {TABLE}")
+    create(events)
+    events.spark.sql(f"INSERT INTO {TABLE} VALUES (9, 'z')")
+    epoch = events.refresh()
+    assert epoch.view("by_kind").strategy == "full"
+    assert counts(events) == {"a": 2, "b": 1, "z": 1, None: 1}
