@@ -181,7 +181,9 @@ class DeltaSource:
 
     def _rows_in_files(self, old: str, change: LogChange) -> tuple[int, int]:
         """At most so many rows came and went: few writers tell how many a removed file held."""
-        gone = min(_rows(change.before.values()), self.row_count(self._table, old) or 0) if change.before else 0
+        gone = (
+            min(_rows(change.before.values()), self.row_count(self._table, old) or 0) if change.before else 0
+        )
         return _rows(change.after.values()), gone
 
     def _leave_out_described_anew(self, change: LogChange, old: str) -> None:
