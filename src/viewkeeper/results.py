@@ -87,11 +87,17 @@ class SourceStatus:
     seen_at: datetime | None
     bad_rows: int | None = None
     """Rows that are set aside, where they are."""
+    lag_transactions: int | None = None
+    """How many transactions wait to be taken in, where the source can be asked."""
+    lag_seconds: float | None = None
+    """How long the oldest of them has waited."""
+    problem: str | None = None
+    """Why the lag is not known though it could be: the source does not answer, or lost what it kept."""
 
     @property
     def behind(self) -> bool:
-        """Whether something was seen that the warehouse does not hold yet."""
-        return self.seen != self.version
+        """Whether there is something that the warehouse does not hold yet, as far as it is known."""
+        return self.seen != self.version if self.lag_transactions is None else self.lag_transactions > 0
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -145,9 +145,18 @@ def _try_a_view(spark: SparkSession, catalog: str) -> None:
     spark.sql(f"DROP VIEW {probe}")
 
 
+BINDING = {"spark.sql.legacy.parameterSubstitution.constantsOnly": "true"}
+"""Delta's parser knows nothing of the new way in which Spark 4.1 binds the parameters of a statement, and
+loses them; earlier versions know nothing of this setting, and need it not."""
+
+
 def _sibling(spark: SparkSession) -> SparkSession:
-    if is_connect(spark):
-        return _clone_without_temporary_views(spark)
+    sibling = _clone_without_temporary_views(spark) if is_connect(spark) else _new_session(spark)
+    apply_settings(sibling, BINDING)
+    return sibling
+
+
+def _new_session(spark: SparkSession) -> SparkSession:
     sibling = spark.newSession()
     # A new session knows what Spark was started with; the rest was set on this session since.
     started_with = sibling.conf.getAll

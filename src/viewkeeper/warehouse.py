@@ -35,11 +35,12 @@ from viewkeeper.analyse.statements import (
     parse_statement,
 )
 from viewkeeper.constraints import declared_constraints
-from viewkeeper.declaring import declared_sources, source_status
+from viewkeeper.declaring import declared_sources, held_version, source_status
 from viewkeeper.errors import DefinitionError, LedgerError, position_at
 from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view
 from viewkeeper.extending import Extension, extensions
+from viewkeeper.lagging import lags
 from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
 from viewkeeper.learning import Estimate, estimates, known_rates
 from viewkeeper.ledger import Ledger, sqlite_url
@@ -321,11 +322,16 @@ class Warehouse:
         )
 
     def sources(self) -> list[SourceStatus]:
-        """The declared sources, each as it was last looked at, and where its base view stands."""
+        """The declared sources: where their base views stand, and how far each is ahead of them, as far as it
+        can be asked without reading it."""
         library, observed = self._library(), self._ledger.observations()
+        declared = declared_sources(self._ledger).values()
+        waiting = lags({source: held_version(source, library) for source in declared}, self._ledger)
         return [
-            source_status(definition, library, observed.get(definition.all_tables[0]), self._ledger)
-            for definition in declared_sources(self._ledger).values()
+            source_status(
+                each, library, observed.get(each.all_tables[0]), self._ledger, waiting.get(each.name)
+            )
+            for each in declared
         ]
 
     def quarantine(self, source: str) -> DataFrame:

@@ -410,6 +410,58 @@ def test_changes_captured_by_triggers(wh: Warehouse, db: PostgresInstance):
     assert refused.value.code == "VK-SOURCE-CHANGED"
 
 
+def test_triggers_with_two_readers_and_without_gaps(wh: Warehouse, db: PostgresInstance):
+    db.sql("DROP SCHEMA IF EXISTS viewkeeper CASCADE", install_sql(["shop.accounts", "shop.moves"], "keeper"))
+    declare(wh, db, capture="trigger")
+    options = f"{db.options}, tables 'shop.accounts', capture 'trigger'"
+    wh.sql(f"CREATE SOURCE other USING postgres OPTIONS ({options})")
+    db.sql("INSERT INTO shop.accounts VALUES (9, 'x', 1)", "INSERT INTO shop.moves VALUES (9, 1)")
+    behind = {each.name: each.lag_transactions for each in wh.sources()}
+    assert behind == {"bank": 2, "other": 1}
+    wh.refresh("bank.accounts")
+    same(wh, db)  # and the change that the other one has not read yet is still there
+    db.sql(install_sql(["shop.accounts", "shop.moves"], "keeper"))  # again, which changes nothing
+    wh.refresh("other.accounts")
+    assert wh.sql("SELECT * FROM other.accounts WHERE id = 9").count() == 1
+    assert db.sql("SELECT count(*) FROM viewkeeper.changes") == [(0,)]
+    wh.sql("DROP SOURCE other")
+    assert len(db.sql("SELECT * FROM viewkeeper.readers")) == 1
+
+    db.sql(
+        "ALTER TABLE shop.moves DISABLE TRIGGER viewkeeper_rows",
+        "INSERT INTO shop.moves VALUES (7, 7)",
+        "ALTER TABLE shop.moves ENABLE TRIGGER viewkeeper_rows",
+    )
+    with pytest.raises(ViewkeeperError) as refused:
+        wh.refresh()
+    assert refused.value.code == "VK-SLOT-LOST"
+    options = f"{db.options}, tables 'shop.accounts, shop.moves', capture 'trigger'"
+    wh.sql(f"CREATE OR REPLACE SOURCE bank USING postgres OPTIONS ({options})")
+    same(wh, db)
+    db.sql("DELETE FROM viewkeeper.readers")
+    with pytest.raises(ViewkeeperError) as refused:
+        wh.refresh()
+    assert refused.value.code == "VK-SLOT-LOST"
+
+
+def test_how_much_waits_and_since_when(wh: Warehouse, db: PostgresInstance):
+    declare(wh, db)
+    (status,) = wh.sources()
+    assert (status.lag_transactions, status.lag_seconds, status.behind) == (0, 0, False)
+    db.transaction("INSERT INTO shop.accounts VALUES (9, 'x', 1)", "INSERT INTO shop.moves VALUES (9, 1)")
+    db.sql("INSERT INTO shop.accounts VALUES (10, 'y', 1)", "SELECT pg_sleep(0.2)")
+    (status,) = wh.sources()
+    assert (status.lag_transactions, status.behind, status.problem) == (2, True, None)
+    assert 0.2 <= (status.lag_seconds or 0) < 60
+    wh.refresh()
+    assert [each.behind for each in wh.sources()] == [False]
+    db.stop("fast")
+    (status,) = wh.sources()
+    assert "no connection" in (status.problem or "")
+    assert status.lag_transactions is None
+    db.start()
+
+
 def test_a_source_that_cannot_be_filled_leaves_no_slot(wh: Warehouse, db: PostgresInstance):
     db.sql("CREATE TABLE shop.n (id INT PRIMARY KEY, n NUMERIC)", "ALTER TABLE shop.n OWNER TO keeper")
     db.sql("INSERT INTO shop.n VALUES (1, 0.1234567890123456789)")

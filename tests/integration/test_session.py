@@ -54,6 +54,14 @@ def test_a_work_session_has_its_pins_and_none_of_the_users_temporary_views(new_s
     assert not is_connect(work)
 
 
+def test_statements_take_parameters(new_spark: NewSpark) -> None:
+    """Delta's parser loses them unless Spark binds them in its old way."""
+    spark = new_spark("one")
+    spark.conf.set("spark.sql.legacy.parameterSubstitution.constantsOnly", "false")  # as a user's may be
+    for session in (new_spark("another"), work_session(spark)):
+        assert session.sql("SELECT :a + id AS x FROM range(1)", args={"a": 5}).collect()[0]["x"] == 5
+
+
 def test_pins_survive_hostile_namespaces(new_spark: NewSpark) -> None:
     spark = new_spark("one")
     spark.sql("CREATE NAMESPACE lake.`a.b c`")

@@ -149,11 +149,15 @@ def extend_lattice(output: Output, folder: Path | None, *, apply: bool) -> int:
 
 
 def status(output: Output, folder: Path | None) -> int:
-    """Show how fresh the views are."""
+    """Show how fresh the views are, and how far the declared sources are ahead of them."""
     with _opened(folder) as (_, warehouse):
-        found = warehouse.status()
+        views, declared = warehouse.status(), warehouse.sources()
     none = "No views yet. `viewkeeper refresh` creates those of the project."
-    output.answer({"views": found}, status_table(found) if found else none)
+    shown: list[RenderableType] = [status_table(views) if views else none]
+    if declared:
+        shown += ["", sources_table(declared)]
+    told = {"views": views, "sources": [each.to_dict() for each in declared]}
+    output.answer(told, *shown)
     return 0
 
 

@@ -122,18 +122,27 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
 
 def sources_table(sources: Sequence[SourceStatus]) -> Table:
     """The declared sources."""
-    table = _table("source", "kind", "state", "seen", "held as", "bad rows>")
+    table = _table("source", "kind", "state", "waiting>", "seen", "held as", "bad rows>")
     short = _short_names([view for source in sources for view in source.views])
     for source in sources:
+        state = "[yellow]behind" if source.behind else "taken in"
         table.add_row(
             escape(source.name),
             source.kind,
-            "[yellow]behind" if source.behind else "taken in",
+            state if source.problem is None else f"[red]{escape(source.problem)}",
+            _waiting(source),
             _moment(source.seen_at),
             ", ".join(short[view] for view in source.views),
             "" if source.bad_rows is None else f"{source.bad_rows:,}",
         )
     return table
+
+
+def _waiting(source: SourceStatus) -> str:
+    if source.lag_transactions is None:
+        return ""
+    since = f", {source.lag_seconds:,.0f} s" if source.lag_transactions and source.lag_seconds else ""
+    return f"{source.lag_transactions:,} transaction{'s' if source.lag_transactions != 1 else ''}{since}"
 
 
 def verification_table(found: Sequence[Verification]) -> Table:

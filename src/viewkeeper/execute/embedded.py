@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from viewkeeper.errors import SetupError
 from viewkeeper.jars import jar_files
 from viewkeeper.java import java_problem
-from viewkeeper.session import apply_settings, is_connect, setting, use
+from viewkeeper.session import BINDING, apply_settings, is_connect, setting, use
 from viewkeeper.sql.quoting import quote_path
 
 CATALOG = "lake"
@@ -106,6 +106,7 @@ def _engine_settings(folder: Path, jars: tuple[Path, ...], log4j: Path) -> dict[
         "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 1))),
         # Delta sorts a table's log into 50 partitions by itself: 50 tasks to learn its few files.
         "spark.databricks.delta.snapshotPartitions": "2",
+        **BINDING,
         "spark.sql.adaptive.enabled": "true",
         # Spark forgets all but 100 compiled pieces of queries. Refreshing a few views needs more than that,
         # and would compile all of them anew each time: as much CPU as the refresh itself.

@@ -107,7 +107,11 @@ def _rows_told(commit: Mapping[str, Any]) -> tuple[int, int] | None:
     """How many rows a commit inserted and deleted, as its writer counted them."""
     metrics = commit.get("operationMetrics") or {}
     names = _COUNTED.get(commit.get("operation", ""))
-    if names is None or (commit.get("operationParameters") or {}).get("mode", "Append") != "Append":
+    how = commit.get("operationParameters") or {}
+    if names is None or not {how.get("mode", "Append"), how.get("outputMode", "Append")} <= {
+        "Append",
+        "Update",
+    }:
         return None
     try:
         inserted, deleted = (sum(int(metrics[name]) for name in side) for side in names)

@@ -16,6 +16,9 @@ from typing import Final
 
 from viewkeeper.errors import SourceError
 
+_UINT16: Final = struct.Struct("!H")
+_UINT32: Final = struct.Struct("!I")
+_INT64: Final = struct.Struct("!q")
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=timezone.utc)
 
 
@@ -117,7 +120,10 @@ class Decoder:
     def transactions(self, messages: Iterable[bytes]) -> Iterator[Transaction]:
         """Whole transactions only: one that is cut off is an error, and so is a change outside of one."""
         for message in messages:
-            done = self._take(_Reader(message))
+            try:
+                done = self._take(_Reader(message))
+            except (ValueError, OverflowError) as error:  # no text, no time, no identity that there is
+                raise _broken(str(error)) from None
             if done is not None:
                 yield done
         if self._open is not None:
@@ -136,6 +142,7 @@ class Decoder:
                 done = self._current()
                 message.skip(1 + 8)
                 done.end = message.int64()
+                message.skip(8)
                 self._open = None
                 return done
             case "R":
@@ -149,8 +156,11 @@ class Decoder:
                 self._change(self._update(message))
             case "D":
                 relation = self._relation(message)
-                whole = message.char() == "O"
-                self._change(RowChange(Operation.DELETE, relation, old=message.tuple(), whole_old=whole))
+                kind = message.char()
+                if kind not in "KO":
+                    raise _broken(f"a delete with {kind!r}")
+                old = message.tuple()
+                self._change(RowChange(Operation.DELETE, relation, old=old, whole_old=kind == "O"))
             case "T":
                 count = message.uint32()
                 message.skip(1)
@@ -180,6 +190,9 @@ class Decoder:
         return RowChange(Operation.UPDATE, relation, old, new, whole)
 
     def _change(self, change: RowChange) -> None:
+        for row in (change.old, change.new):
+            if row is not None and len(row) != len(change.relation.columns):
+                raise _broken(f"a row of {change.relation.name} has {len(row)} values")
         self._current().changes.append(change)
 
     def _current(self) -> Transaction:
@@ -198,55 +211,65 @@ class _Reader:
     """Moves along one message."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = memoryview(data)
+        self._data = data
         self._at = 0
 
     def char(self) -> str:
-        return chr(self._unpack("!B"))
+        if self._at >= len(self._data):
+            raise _broken("a message is cut off")
+        self._at += 1
+        return chr(self._data[self._at - 1])
 
     def expect(self, kind: str) -> None:
         found = self.char()
         if found != kind:
             raise _broken(f"{found!r} in the place of {kind!r}")
 
+    def uint16(self) -> int:
+        return self._unpack(_UINT16)
+
     def uint32(self) -> int:
-        return self._unpack("!I")
+        return self._unpack(_UINT32)
 
     def int64(self) -> int:
-        return self._unpack("!q")
+        return self._unpack(_INT64)
 
     def skip(self, size: int) -> None:
         self._at += size
+        if self._at > len(self._data):
+            raise _broken("a message is cut off")
 
     def text(self) -> str:
         """Up to a zero byte."""
-        rest = bytes(self._data[self._at :])
-        end = rest.index(0)
-        self._at += end + 1
-        return rest[:end].decode()
+        end = self._data.find(0, self._at)
+        if end < 0:
+            raise _broken("a message is cut off")
+        start, self._at = self._at, end + 1
+        return self._data[start:end].decode()
 
     def tuple(self) -> Tuple:
-        return tuple(self._value() for _ in range(self._unpack("!H")))
+        return tuple([self._value() for _ in range(self.uint16())])
 
     def _value(self) -> Value:
-        match kind := self.char():
-            case "n":
-                return None
-            case "u":
-                return UNCHANGED
-            case "t":
-                size = self.uint32()
-                start, self._at = self._at, self._at + size
-                return bytes(self._data[start : self._at]).decode()
-            case _:
-                raise _broken(f"a value of kind {kind!r}")
+        kind = self.char()
+        if kind == "t":
+            size = self.uint32()
+            start, self._at = self._at, self._at + size
+            if self._at > len(self._data):
+                raise _broken("a message is cut off")
+            return self._data[start : self._at].decode()
+        if kind == "n":
+            return None
+        if kind == "u":
+            return UNCHANGED
+        raise _broken(f"a value of kind {kind!r}")
 
-    def _unpack(self, form: str) -> int:
-        size = struct.calcsize(form)
-        if self._at + size > len(self._data):
-            raise _broken("a message is cut off")
-        (value,) = struct.unpack_from(form, self._data, self._at)
-        self._at += size
+    def _unpack(self, form: struct.Struct) -> int:
+        try:
+            (value,) = form.unpack_from(self._data, self._at)
+        except struct.error:
+            raise _broken("a message is cut off") from None
+        self._at += form.size
         return int(value)
 
 
@@ -254,7 +277,7 @@ def _relation(message: _Reader) -> Relation:
     number, namespace, name = message.uint32(), message.text(), message.text()
     identity = Identity(message.char())
     columns = []
-    for _ in range(message._unpack("!H")):
+    for _ in range(message.uint16()):
         is_key = message.char() == "\x01"
         column, kind = message.text(), message.uint32()
         message.skip(4)

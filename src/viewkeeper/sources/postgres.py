@@ -23,11 +23,10 @@ from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import RowChange, Transaction
-from viewkeeper.sources.postgres_capture import Capture, LogCapture
+from viewkeeper.sources.postgres_capture import Capture, capture_of
 from viewkeeper.sources.postgres_delta import STAGED, LogDelta, PinnedTable, signed_rows
 from viewkeeper.sources.postgres_server import ServerTable
 from viewkeeper.sources.postgres_tables import PostgresTables
-from viewkeeper.sources.postgres_triggers import TriggerCapture
 
 _CAPTURE = "capture"
 """Under this name the id of what captures changes for us is remembered, beside versions."""
@@ -77,13 +76,13 @@ class PostgresSource(PostgresTables):
 
     def release(self) -> None:
         """What captures changes goes: a slot that nobody reads fills the server's disk."""
-        self._close_snapshot()
+        self._end_reading()
         for name in self._known_captures():
             self._capture(name).release()
 
     def give_up(self) -> None:
         """It was not declared after all: only what captured changes before is left."""
-        self._close_snapshot()
+        self._end_reading()
         kept = self._shelf.load(_CAPTURE)
         if kept is not None:
             self._capture(kept["name"]).release()
@@ -103,9 +102,7 @@ class PostgresSource(PostgresTables):
             self._shelf.save(_CAPTURE, {"name": self._fact("capture"), "before": []})
 
     def _capture(self, name: str) -> Capture:
-        if self._server.options.capture == "trigger":
-            return TriggerCapture(self._server)
-        return LogCapture(self._server, name, self._shelf)
+        return capture_of(self._server, name, self._shelf)
 
     @cached_property
     def _captured(self) -> Capture:
@@ -115,7 +112,7 @@ class PostgresSource(PostgresTables):
 
     def current(self) -> Mapping[str, str | None]:
         """All tables stand at one position: behind the last transaction that is read."""
-        self._close_snapshot()
+        self._end_reading()
         if any(self._seen.get(table) is None for table in self._definition.all_tables):
             # If one table is copied, all are: what the others have not seen yet comes with the copy.
             self._snapshot = self._captured.begin(list(self._tables.values()))
@@ -153,7 +150,7 @@ class PostgresSource(PostgresTables):
         seen = self._seen[table]
         assert seen is not None
         found = signed_rows(net, pinned, seen[0])
-        name = self._named(self._spark.createDataFrame(found.rows, found.schema), table, new)
+        name = self._named(self._spark.createDataFrame(found.table()), table, new)
         selects = tuple(select.replace(STAGED, name) for select in found.selects)
         return LogDelta(table, old, new, found.inserted, found.deleted, selects, len(self._transactions))
 
@@ -182,7 +179,7 @@ class PostgresSource(PostgresTables):
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """The server may forget what the epoch covers."""
-        self._close_snapshot()
+        self._end_reading()
         (position,) = set(version.values())
         if position is not None:
             self._captured.acknowledge(position)

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from viewkeeper.sources.contract import Shelf
+from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Transaction
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, Snapshot
 from viewkeeper.sources.postgres_slot import Slot
+from viewkeeper.sources.postgres_triggers import TriggerCapture
 
 _HEARTBEAT = "heartbeat"
 """Where a slot was let go to without an epoch; remembered beside versions."""
@@ -26,6 +28,9 @@ class Capture(Protocol):
 
     def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
         """The transactions behind a position, and the position behind all of them."""
+
+    def lag(self, position: str) -> Lag:
+        """What waits behind a position."""
 
     def acknowledge(self, position: str) -> None:
         """What lies before it is no longer needed."""
@@ -43,6 +48,13 @@ class Capture(Protocol):
         """What is dangerous, each with the remedy."""
 
 
+def capture_of(server: Server, name: str, shelf: Shelf) -> Capture:
+    """The way that the source was declared with."""
+    if server.options.capture == "trigger":
+        return TriggerCapture(server, name)
+    return LogCapture(server, name, shelf)
+
+
 class LogCapture:
     """From the server's log, by a replication slot."""
 
@@ -57,6 +69,9 @@ class LogCapture:
     def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
         noted = self._shelf.load(_HEARTBEAT)
         return self._slot.read(position, noted["lsn"] if noted else None)
+
+    def lag(self, position: str) -> Lag:
+        return self._slot.lag(position)
 
     def acknowledge(self, position: str) -> None:
         self._slot.acknowledge(position)

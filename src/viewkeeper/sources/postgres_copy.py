@@ -8,9 +8,9 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.errors import SetupError
-from viewkeeper.sources.postgres_server import Server, quoted
+from viewkeeper.sources.postgres_server import Server, quoted, text_literal
 from viewkeeper.sources.postgres_types import PostgresType
-from viewkeeper.sql.quoting import literal, quote
+from viewkeeper.sql.quoting import quote
 
 _BLOCKS_PER_RANGE = 20_000
 """About 160 MB."""
@@ -55,7 +55,7 @@ class Copying:
         (blocks,) = self._server.one(
             f"SELECT CASE WHEN relkind = 'r' AND current_setting('server_version_num')::int >= 140000 "
             f"THEN pg_relation_size(oid) / current_setting('block_size')::int ELSE 0 END "
-            f"FROM pg_class WHERE oid = {literal(self._table)}::regclass"
+            f"FROM pg_class WHERE oid = {text_literal(self._table)}::regclass"
         )
         parts = min(_MOST_RANGES, int(blocks) // _BLOCKS_PER_RANGE + 1)
         if parts == 1:
@@ -71,7 +71,7 @@ class Copying:
         options = self._server.options
         begin = (
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-            f"SET TRANSACTION SNAPSHOT {literal(snapshot)}; SET TimeZone TO 'UTC'; "
+            f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}; SET TimeZone TO 'UTC'; "
             "SET DateStyle TO 'ISO, MDY'; SET extra_float_digits TO 1; SET bytea_output TO 'hex'"
         )
         given = {

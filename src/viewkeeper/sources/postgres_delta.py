@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from viewkeeper.algebra.scalars import WEIGHT
+from viewkeeper.errors import SourceError
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import UNCHANGED
 from viewkeeper.sources.postgres_server import quoted
 from viewkeeper.sources.postgres_types import PostgresType, array_as_json
 from viewkeeper.sql.quoting import quote
+
+if TYPE_CHECKING:
+    import pyarrow  # type: ignore[import-untyped]
 
 STAGED = "{staged}"
 """Stands in the SELECTs for the name under which the rows are staged."""
@@ -82,10 +86,22 @@ class SignedRows:
     """Rows of texts with their schema, to be staged, and the SELECTs over what is staged."""
 
     rows: list[tuple[Any, ...]]
-    schema: str
+    schema: tuple[tuple[str, str], ...]
     selects: tuple[str, ...]
     inserted: int
     deleted: int
+
+    def table(self) -> pyarrow.Table:
+        """The rows by column: Spark takes them in as they are, and knows how many there are."""
+        import pyarrow
+
+        types = {"string": pyarrow.string(), "boolean": pyarrow.bool_(), "bigint": pyarrow.int64()}
+        schema = pyarrow.schema([(name, types[kind]) for name, kind in self.schema])
+        columns = zip(*self.rows, strict=True) if self.rows else ((),) * len(schema)
+        return pyarrow.table(
+            [pyarrow.array(values, each.type) for values, each in zip(columns, schema, strict=True)],
+            schema=schema,
+        )
 
 
 def signed_rows(net: NetChanges, table: PinnedTable, seen: str) -> SignedRows:
@@ -102,7 +118,7 @@ def _bag(net: NetChanges, table: PinnedTable) -> SignedRows:
     rows = [(*_texts(table, row), weight) for row, weight in net.rows.items() if weight]
     weights = [weight for weight in net.rows.values() if weight]
     select = f"SELECT {_values(table, '')}, {WEIGHT} FROM {STAGED}"
-    schema = ", ".join([*(f"{name} string" for name in _text_names(table)), f"{WEIGHT} bigint"])
+    schema = (*((name, "string") for name in _text_names(table)), (WEIGHT, "bigint"))
     return SignedRows(
         rows,
         schema,
@@ -125,13 +141,13 @@ def _keyed(net: NetChanges, table: PinnedTable, seen: str) -> SignedRows:
         for key, state in net.keys.items()
     ]
     places = range(len(table.key))
-    schema = [
-        *(f"{name} string" for name in _text_names(table)),
-        *(f"_vk_u{at} boolean" for at in range(len(table.columns))),
-        *(f"_vk_key_{at} string" for at in places),
-        *(f"_vk_was_{at} string" for at in places),
-        "_vk_is boolean",
-    ]
+    schema = (
+        *((name, "string") for name in _text_names(table)),
+        *((f"_vk_u{at}", "boolean") for at in range(len(table.columns))),
+        *((f"_vk_key_{at}", "string") for at in places),
+        *((f"_vk_was_{at}", "string") for at in places),
+        ("_vk_is", "boolean"),
+    )
     has_gaps = any(UNCHANGED in (state.row or ()) for state in net.keys.values())
     gone = (
         f"SELECT s.*, -1L AS {WEIGHT} FROM ({seen}) AS s "
@@ -142,7 +158,7 @@ def _keyed(net: NetChanges, table: PinnedTable, seen: str) -> SignedRows:
         values, origin = _filled(table), f" LEFT JOIN ({seen}) AS s ON {_matching(table, '_vk_was_')}"
     came = f"SELECT {values}, 1L AS {WEIGHT} FROM {STAGED} AS t{origin} WHERE t._vk_is"
     alive = sum(state.row is not None for state in net.keys.values())
-    return SignedRows(rows, ", ".join(schema), (gone, came), alive, len(net.keys))
+    return SignedRows(rows, schema, (gone, came), alive, len(net.keys))
 
 
 def _matching(table: PinnedTable, prefix: str) -> str:
@@ -159,13 +175,21 @@ def _text_names(table: PinnedTable) -> list[str]:
 
 def _texts(table: PinnedTable, row: Sequence[Any]) -> list[str | None]:
     """The texts of a row's values; those of arrays as JSON."""
-    return [_text(value, kind) for value, kind in zip(row, table.types.values(), strict=True)]
+    return [
+        None if value is None or value is UNCHANGED else _text(table, name, kind, value)
+        for value, (name, kind) in zip(row, table.types.items(), strict=True)
+    ]
 
 
-def _text(value: Any, kind: PostgresType) -> str | None:
-    if value is None or value is UNCHANGED:
-        return None
-    return array_as_json(value) if kind.is_array else str(value)
+def _text(table: PinnedTable, column: str, kind: PostgresType, value: str) -> str:
+    try:
+        return array_as_json(value) if kind.is_array else value
+    except ValueError as error:
+        raise SourceError(
+            f"column {column} of {table.namespace}.{table.name}: {error}",
+            code="VK-SOURCE-TYPE",
+            hint="Spark's arrays have one dimension, and begin at one. Mend the row, or leave the table out.",
+        ) from None
 
 
 def _values(table: PinnedTable, prefix: str) -> str:

@@ -78,7 +78,7 @@ class PostgresDiffSource(PostgresTables):
 
     def current(self) -> Mapping[str, str | None]:
         """Each table stands where its sums say, all in one snapshot."""
-        self._close_snapshot()
+        self._end_reading()
         self._require_columns()
         self._snapshot = self._server.snapshot("SELECT 0")
         self._sums = {name: self._added_up(table) for name, table in self._tables.items()}
@@ -159,16 +159,16 @@ class PostgresDiffSource(PostgresTables):
         return self._shelf.load(_SUMS) or {}
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
-        self._close_snapshot()
+        self._end_reading()
 
     def rest(self) -> None:
-        self._close_snapshot()
+        self._end_reading()
 
     def release(self) -> None:
-        self._close_snapshot()
+        self._end_reading()
 
     def give_up(self) -> None:
-        self._close_snapshot()
+        self._end_reading()
 
 
 def _rows(sums: Sums) -> int:

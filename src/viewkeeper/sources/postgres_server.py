@@ -6,7 +6,7 @@ nowhere else: messages name the host, the database and the user, and no more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,9 +73,10 @@ class Snapshot:
 class Server:
     """Connects, and asks."""
 
-    def __init__(self, source: str, options: PostgresOptions) -> None:
+    def __init__(self, source: str, options: PostgresOptions, patience: int = _CONNECT_SECONDS) -> None:
         self.source = source
         self.options = options
+        self._patience = patience
 
     def connect(self, *, replication: bool = False) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection on which every statement commits by itself."""
@@ -94,7 +95,7 @@ class Server:
             "user": self.options.user,
             "password": self.options.secret(),
             "sslmode": self.options.sslmode,
-            "connect_timeout": _CONNECT_SECONDS,
+            "connect_timeout": self._patience,
             "application_name": "viewkeeper",
             "autocommit": True,
         }
@@ -214,9 +215,13 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def unsupported(table: ServerTable, wanted: Sequence[str]) -> list[TableColumn]:
-    """The columns among those to keep that no type of Spark's can hold."""
-    return [column for column in table.columns if column.spark is None and column.name in wanted]
+def text_literal(value: str) -> str:
+    """A text for PostgreSQL.
+
+    >>> text_literal("it's")
+    "'it''s'"
+    """
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _escaped(value: str) -> str:

@@ -7,11 +7,17 @@ the ledger has are skipped: after a crash of the server the slot may be behind u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError
+from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Decoder, Transaction, lsn_of, lsn_text
 from viewkeeper.sources.postgres_server import Server, Snapshot, quoted
+
+if TYPE_CHECKING:
+    import psycopg
 
 MOST_CHANGES = 1_000_000
 """So many changes are read at a time; what is behind waits for the next epoch."""
@@ -92,15 +98,30 @@ class Slot:
                     code="VK-SLOT-BUSY",
                     hint="Two warehouses must not share a slot. Stop the other one, and refresh again.",
                 )
-            settings = ["proto_version", "1", "publication_names", self._publication]
-            messages = connection.execute(
-                "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, %s, VARIADIC %s)",
-                (self.name, now, MOST_CHANGES, settings),
-            )
-            every = Decoder().transactions(bytes(data) for (data,) in messages)
+            every = Decoder().transactions(self._peek(connection, now))
             transactions = [each for each in every if each.end > lsn_of(position)]
         self.looked_to = now
         return transactions, lsn_text(transactions[-1].end) if transactions else position
+
+    def _peek(
+        self, connection: psycopg.Connection[tuple[Any, ...]], now: str | None, of: str = ""
+    ) -> Iterator[bytes]:
+        """The messages up to a position; ``of``: only those of these kinds."""
+        settings = ["proto_version", "1", "publication_names", self._publication]
+        messages = connection.execute(
+            "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, %s, VARIADIC %s) "
+            "WHERE %s = '' OR strpos(%s, chr(get_byte(data, 0))) > 0",
+            (self.name, now, MOST_CHANGES, settings, of, of),
+        )
+        return (bytes(data) for (data,) in messages)
+
+    def lag(self, position: str) -> Lag:
+        """What waits behind a position: where transactions begin and end is all that is fetched."""
+        with self._server.asking() as connection:
+            ends = Decoder().transactions(self._peek(connection, None, "BC"))
+            waiting = [each.committed_at for each in ends if each.end > lsn_of(position)]
+        oldest = (datetime.now(timezone.utc) - waiting[0]).total_seconds() if waiting else 0.0
+        return Lag(len(waiting), max(0.0, oldest))
 
     def acknowledge(self, position: str) -> None:
         """The log before this position is no longer needed."""

@@ -33,6 +33,8 @@ class PostgresTables:
         self._server = Server(definition.name, options)
         self._seen: dict[str, tuple[str, str] | None] = {}
         self._snapshot: Snapshot | None = None
+        self._views: set[str] = set()
+        """Under these names Spark finds what was read, for as long as it is needed."""
 
     # What the tables are.
 
@@ -138,13 +140,17 @@ class PostgresTables:
 
     def _named(self, rows: DataFrame, table: str, version: str | None) -> str:
         told = hashlib.sha256(f"{self._definition.name} {table} {version}".encode()).hexdigest()[:20]
-        rows.createOrReplaceGlobalTempView(f"vk_pg_{told}")
-        return f"global_temp.vk_pg_{told}"
+        name = f"vk_pg_{told}"
+        rows.createOrReplaceGlobalTempView(name)
+        self._views.add(name)
+        return f"global_temp.{name}"
 
     def let_go(self) -> None:
-        self._close_snapshot()
+        self._end_reading()
 
-    def _close_snapshot(self) -> None:
+    def _end_reading(self) -> None:
+        while self._views:
+            self._spark.catalog.dropGlobalTempView(self._views.pop())
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None

@@ -4,44 +4,78 @@ Every change of a row is written into a table beside it, with the id of its tran
 transactions that are visible now and were not in the last snapshot: whole ones, also those that began early
 and committed late, which a cursor over a sequence would lose. The position is the text of a snapshot
 (``pg_current_snapshot()``).
+
+Several sources, of several warehouses, may follow the same tables: each is noted as a reader with the
+position that it has published, and a change is deleted when all readers of its table are past it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError
+from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Identity, Operation, Relation, RowChange, Transaction, Tuple
 from viewkeeper.sources.postgres_delta import PinnedTable
-from viewkeeper.sources.postgres_server import Server, Snapshot, quoted
+from viewkeeper.sources.postgres_server import Server, Snapshot, quoted, text_literal
+
+if TYPE_CHECKING:
+    import psycopg
 
 SCHEMA = "viewkeeper"
 _CHANGES = f"{SCHEMA}.changes"
+_READERS = f"{SCHEMA}.readers"
+_WAITING = (
+    "c.xid >= %(xmin)s::xid8 AND pg_visible_in_snapshot(c.xid, %(new)s::pg_snapshot) "
+    "AND NOT pg_visible_in_snapshot(c.xid, %(old)s::pg_snapshot)"
+)
+"""Whether a change was made by a transaction that is visible now and was not in the last snapshot."""
 _OPERATIONS = {"I": Operation.INSERT, "U": Operation.UPDATE, "D": Operation.DELETE, "T": Operation.TRUNCATE}
+_TRIGGERS = {
+    "viewkeeper_rows": "AFTER INSERT OR UPDATE OR DELETE ON {} FOR EACH ROW",
+    "viewkeeper_truncate": "AFTER TRUNCATE ON {} FOR EACH STATEMENT",
+}
+_WHICH_TRIGGERS = (
+    "coalesce((SELECT string_agg(format('%%s:%%s', t.oid, t.xmin), ',' ORDER BY t.oid) FROM pg_trigger t "
+    "WHERE t.tgrelid = ANY({}) AND t.tgname IN ('viewkeeper_rows', 'viewkeeper_truncate') "
+    "AND t.tgenabled <> 'D'), '')"
+)
+"""Tells triggers from later ones of the same name, and from themselves if they were disabled for a while."""
+
+
+def _trigger(table: str, name: str, when: str) -> str:
+    """What makes a trigger, or leaves it as it is."""
+    return (
+        f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = {text_literal(table)}::regclass "
+        f"AND tgname = '{name}') THEN\n  CREATE TRIGGER {name} {when.format(table)} "
+        f"EXECUTE FUNCTION {SCHEMA}.capture();\nEND IF; END $$;"
+    )
 
 
 def install_sql(tables: Sequence[str], user: str) -> str:
     """What the owner of the tables has to run, once."""
     table_triggers = "\n".join(
-        f"DROP TRIGGER IF EXISTS viewkeeper_rows ON {table};\n"
-        f"DROP TRIGGER IF EXISTS viewkeeper_truncate ON {table};\n"
-        f"CREATE TRIGGER viewkeeper_rows AFTER INSERT OR UPDATE OR DELETE ON {table}\n"
-        f"  FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.capture();\n"
-        f"CREATE TRIGGER viewkeeper_truncate AFTER TRUNCATE ON {table}\n"
-        f"  FOR EACH STATEMENT EXECUTE FUNCTION {SCHEMA}.capture();"
-        for table in tables
+        _trigger(table, name, when) for table in tables for name, when in _TRIGGERS.items()
     )
     return f"""CREATE SCHEMA IF NOT EXISTS {SCHEMA};
 CREATE TABLE IF NOT EXISTS {_CHANGES} (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   xid XID8 NOT NULL DEFAULT pg_current_xact_id(),
+  made_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
   table_id OID NOT NULL,
   operation CHAR NOT NULL,
   old TEXT,
   new TEXT
 );
 CREATE INDEX IF NOT EXISTS changes_xid ON {_CHANGES} (xid);
+CREATE TABLE IF NOT EXISTS {_READERS} (
+  name TEXT PRIMARY KEY,
+  tables OID[] NOT NULL,
+  triggers TEXT NOT NULL,
+  position PG_SNAPSHOT NOT NULL
+);
 CREATE OR REPLACE FUNCTION {SCHEMA}.capture() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog SET TimeZone = 'UTC' SET DateStyle = 'ISO, MDY'
   SET extra_float_digits = 1 SET bytea_output = 'hex' AS $$
@@ -55,16 +89,27 @@ BEGIN
 END $$;
 {table_triggers}
 GRANT USAGE ON SCHEMA {SCHEMA} TO {quoted(user)};
-GRANT SELECT, DELETE ON {_CHANGES} TO {quoted(user)};"""
+GRANT SELECT, DELETE ON {_CHANGES} TO {quoted(user)};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {_READERS} TO {quoted(user)};"""
 
 
 class TriggerCapture:
     """From the table that the triggers fill."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, name: str) -> None:
         self._server = server
+        self._name = name
 
     def begin(self, tables: Sequence[PinnedTable]) -> Snapshot:
+        """Noted as a reader first: from then on nobody deletes what is behind the snapshot. A reader that is
+        there already keeps its position, for what is copied now may never be published."""
+        with self._server.asking() as connection:
+            connection.execute(
+                f"INSERT INTO {_READERS} SELECT %s, r.ids, {_WHICH_TRIGGERS.format('r.ids')}, "
+                "pg_current_snapshot() FROM (SELECT array_agg(t::regclass::oid) AS ids "
+                "FROM unnest(%s::text[]) AS t) AS r ON CONFLICT DO NOTHING",
+                (self._name, [table.sql for table in tables]),
+            )
         return self._server.snapshot("SELECT pg_current_snapshot()::text")
 
     def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
@@ -72,9 +117,7 @@ class TriggerCapture:
         by_name = {(table.namespace, table.name): table for table in tables}
         with self._server.asking() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
-            assert row is not None
-            now = str(row[0])
+            now = self._require_reader(connection)
             if _end(now) < _end(position):
                 raise SourceError(
                     f"source {self._server.source}: the database is behind what was seen: was it restored?",
@@ -85,9 +128,8 @@ class TriggerCapture:
                 "SELECT c.xid::text, n.nspname, r.relname, c.operation::text, c.old, c.new "
                 f"FROM {_CHANGES} c JOIN pg_class r ON r.oid = c.table_id "
                 "JOIN pg_namespace n ON n.oid = r.relnamespace "
-                "WHERE c.xid >= %(xmin)s::xid8 AND pg_visible_in_snapshot(c.xid, %(new)s::pg_snapshot) "
-                "AND NOT pg_visible_in_snapshot(c.xid, %(old)s::pg_snapshot) ORDER BY c.id",
-                {"new": now, "old": position, "xmin": position.split(":", 1)[0]},
+                f"WHERE {_WAITING} ORDER BY c.id",
+                _span(position, now),
             ).fetchall()
             connection.execute("COMMIT")
         # One transaction of the poll: between two snapshots there is no order among those that committed.
@@ -97,6 +139,40 @@ class TriggerCapture:
             if table is not None:
                 found.changes.append(_change(table, operation, old, new))
         return ([found] if found.changes else []), now if found.changes else position
+
+    def _require_reader(self, connection: psycopg.Connection[tuple[Any, ...]]) -> str:
+        """The snapshot of the transaction; raises if changes may have been deleted that we have not read."""
+        row = connection.execute(
+            f"SELECT pg_current_snapshot()::text, r.triggers = {_WHICH_TRIGGERS.format('r.tables')} "
+            f"FROM {_READERS} r WHERE name = %s",
+            (self._name,),
+        ).fetchone()
+        if row is None or not row[1]:
+            what = (
+                f"the reader {self._name} is gone from {_READERS}"
+                if row is None
+                else "triggers were dropped, disabled or made anew"
+            )
+            raise SourceError(
+                f"source {self._server.source}: {what}: changes may be missing",
+                code="VK-SLOT-LOST",
+                hint=f"`viewkeeper sources install {self._server.source}` brings triggers back; CREATE OR "
+                "REPLACE SOURCE copies the tables anew, and goes on from there.",
+            )
+        return str(row[0])
+
+    def lag(self, position: str) -> Lag:
+        with self._server.asking() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            now = self._require_reader(connection)
+            row = connection.execute(
+                "SELECT count(DISTINCT c.xid), extract(epoch FROM now() - min(c.made_at)) "
+                f"FROM {_CHANGES} c JOIN {_READERS} r ON r.name = %(name)s AND c.table_id = ANY(r.tables) "
+                f"WHERE {_WAITING}",
+                {"name": self._name, **_span(position, now)},
+            ).fetchone()
+        assert row is not None
+        return Lag(row[0], float(row[1] or 0))
 
     def _require_columns(self, tables: Sequence[PinnedTable]) -> None:
         """Rows are written by the place of their columns: those that we know must be where they were."""
@@ -113,14 +189,24 @@ class TriggerCapture:
     def acknowledge(self, position: str) -> None:
         with self._server.asking() as connection:
             connection.execute(
-                f"DELETE FROM {_CHANGES} WHERE pg_visible_in_snapshot(xid, %s::pg_snapshot)", (position,)
+                f"UPDATE {_READERS} SET position = %s::pg_snapshot WHERE name = %s", (position, self._name)
             )
+            self._delete_read(connection)
+
+    def _delete_read(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        connection.execute(
+            f"DELETE FROM {_CHANGES} AS c WHERE NOT EXISTS (SELECT FROM {_READERS} AS r "
+            "WHERE c.table_id = ANY(r.tables) AND NOT pg_visible_in_snapshot(c.xid, r.position))"
+        )
 
     def rest(self) -> None:
         """Nothing waits."""
 
     def release(self) -> None:
-        """The triggers belong to who installed them; what they wrote is taken away by who drops them."""
+        """The triggers belong to who installed them; what they wrote for us alone goes."""
+        with self._server.asking() as connection:
+            connection.execute(f"DELETE FROM {_READERS} WHERE name = %s", (self._name,))
+            self._delete_read(connection)
 
     def warnings(self) -> Sequence[str]:
         return ()
@@ -143,6 +229,10 @@ class TriggerCapture:
             f"there are no triggers on {', '.join(lacking)}. Let their owner run what "
             f"`viewkeeper sources install {self._server.source}` prints"
         ]
+
+
+def _span(old: str, new: str) -> dict[str, str]:
+    return {"new": new, "old": old, "xmin": old.split(":", 1)[0]}
 
 
 def _end(snapshot: str) -> int:
