@@ -72,6 +72,6 @@ def test_the_project_of_the_page_can_be_loaded(tmp_path: Path):
     (tmp_path / "spark-pipeline.yml").write_text("name: shop\nstorage: storage\nlibraries: []\n")
     (tmp_path / "viewkeeper.yml").write_text(text)
     project = load_project(tmp_path)
-    (name,) = project.settings.sources
-    settings = project.settings.sources[name]
-    checked_options(SourceDefinition(name, settings.kind, settings.told(project.folder)))
+    assert list(project.settings.sources) == ["orders", "shop"]
+    for name, settings in project.settings.sources.items():
+        checked_options(SourceDefinition(name, settings.kind, settings.told(project.folder)))

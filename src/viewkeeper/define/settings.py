@@ -128,7 +128,7 @@ class SourceSettings(_Strict):
     may be relative to the project's folder."""
 
     kind: Name
-    options: dict[str, str | bool | Reference] = Field(default_factory=dict)
+    options: dict[str, str | bool | int | list[str] | Reference] = Field(default_factory=dict)
 
     def told(self, folder: Path) -> tuple[tuple[str, str], ...]:
         """The options as a statement would have them; a secret stays where it is kept."""
@@ -136,8 +136,10 @@ class SourceSettings(_Strict):
         for key, value in self.options.items():
             if isinstance(value, Reference):
                 told[f"{key}_env"] = value.env
-            elif isinstance(value, bool):
+            elif isinstance(value, bool | int):
                 told[key] = str(value).lower()
+            elif isinstance(value, list):
+                told[key] = ", ".join(value)
             elif key == "path" and "://" not in value:
                 told[key] = str(folder / value)
             else:
