@@ -195,13 +195,14 @@ class EpochRunner:
             view = work.views[name]
             self._engine.create_storage(work.inputs[name].storage, view.layout, view.definition)
             self._emit(PointPassed(f"storage of {name} made"))
-        with self._phase(Phase.COMPUTE, work.seconds):
-            if work.kept is None:
-                executor.compute(work.plan.steps, extract_first=work.extract_first)
-            else:
-                executor.load(installs, work.kept)
-        with self._phase(Phase.INSTALL, work.seconds):
-            executor.install(work.plan.steps, self._install_context(epoch, branch, work))
+        with self._engine.metering(self._emit):
+            with self._phase(Phase.COMPUTE, work.seconds):
+                if work.kept is None:
+                    executor.compute(work.plan.steps, extract_first=work.extract_first)
+                else:
+                    executor.load(installs, work.kept)
+            with self._phase(Phase.INSTALL, work.seconds):
+                executor.install(work.plan.steps, self._install_context(epoch, branch, work))
         work.seconds["extract"] = executor.extract_seconds
         with self._phase(Phase.PUBLISH, work.seconds):
             written = [step.storage for step in installs if executor.outcomes[step.view].variant]

@@ -72,4 +72,23 @@ class PointPassed:
     what: str
 
 
-Event: TypeAlias = EpochStarted | StepStarted | StepFinished | PointPassed | EpochPublished | EpochAbandoned
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """What was read since computing began, while it goes on. Said now and then, and not of short epochs."""
+
+    rows: int
+    bytes: int
+    seconds: float
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.bytes / self.seconds
+
+
+Event: TypeAlias = (
+    EpochStarted | StepStarted | StepFinished | PointPassed | RowsRead | EpochPublished | EpochAbandoned
+)

@@ -561,11 +561,26 @@ class Maintainer:
 
     # Verify.
 
-    def verify(self, names: Sequence[str]) -> list[Verification]:
-        """Each view against its query, recomputed at the recorded versions."""
+    def verify(self, names: Sequence[str], *, only_possible: bool = False) -> list[Verification]:
+        """Each view against its query, recomputed at the recorded versions. ``only_possible``: leaves out
+        those whose source has moved on; otherwise they are an error."""
         library = self.library()
-        for name in names:
-            self._require_history(library, name)
+        try:
+            if only_possible:
+                names = [name for name in names if self._can_verify(library, name)]
+            else:
+                for name in names:
+                    self._require_history(library, name)
+            found = self._compared(library, names)
+        finally:
+            self.engine.observer.let_go()
+        return [
+            Verification(name, missing == extra == 0, missing, extra, library.states[name].epoch)
+            for name, (missing, extra) in ((name, found[name]) for name in names)
+        ]
+
+    def _compared(self, library: Library, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Of each view, the rows that are missing and those that should not be there."""
         found: dict[str, tuple[int, int]] = {}
         by_pins: dict[SessionPins, list[str]] = {}
         for name in names:
@@ -573,10 +588,7 @@ class Maintainer:
         for pins, alike in by_pins.items():
             compared = self.engine.compare([self._comparison(library, name) for name in alike], pins)
             found.update(zip(alike, compared, strict=True))
-        return [
-            Verification(name, missing == extra == 0, missing, extra, library.states[name].epoch)
-            for name, (missing, extra) in ((name, found[name]) for name in names)
-        ]
+        return found
 
     def check(self, constraints: Sequence[Constraint]) -> list[ConstraintCheck]:
         """Whether the tables, as they are now, are as declared."""
@@ -591,16 +603,16 @@ class Maintainer:
             for at, each in enumerate(constraints)
         ]
 
-    def can_verify(self, library: Library, name: str) -> bool:
+    def _can_verify(self, library: Library, name: str) -> bool:
         """Whether the rows that a view was computed from can still be read: a source without history may have
         moved on from what its base view holds."""
         table = source_of(library.views[name])
-        if table is None:
-            return True
-        return self.engine.observer.source(table).current()[table] == library.states[name].vector[table]
+        source = None if table is None else self.engine.observer.extracted(table)
+        version = None if table is None else library.states[name].vector[table]
+        return table is None or source is None or (version is not None and source.holds(table, version))
 
     def _require_history(self, library: Library, name: str) -> None:
-        if not self.can_verify(library, name):
+        if not self._can_verify(library, name):
             raise RefreshError(
                 f"view {name} cannot be worked out as it was: its source has moved on, and keeps no history",
                 code="VK-NO-HISTORY",

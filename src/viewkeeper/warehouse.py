@@ -248,8 +248,7 @@ class Warehouse:
         names = self._names(views)
         if not views:  # those that can be: not what has no rows yet, nor a source that has moved on
             names = [name for name in names if library.states[name].snapshot is not None]
-            names = [name for name in names if self._maintainer.can_verify(library, name)]
-        return self._maintainer.verify(names)
+        return self._maintainer.verify(names, only_possible=not views)
 
     def verify_constraints(self, project: Project) -> list[ConstraintCheck]:
         """Whether the keys, foreign keys and dependencies that a project declares hold, checked whole on the

@@ -24,10 +24,13 @@ from viewkeeper.events import (
     Event,
     Phase,
     PointPassed,
+    RowsRead,
     StepFinished,
     StepStarted,
 )
 
+_SPEED_EVERY_SECONDS = 10.0
+"""A log need not hold what was read every other second."""
 _VIEW_PHASES = (Phase.COMPUTE, Phase.INSTALL)
 
 
@@ -62,6 +65,7 @@ class Board:
     epoch: int | None = None
     views: list[str] = field(default_factory=list)
     cells: dict[tuple[str | None, Phase], Cell] = field(default_factory=dict)
+    read: RowsRead | None = None
     published: bool = False
     abandoned: str | None = None
 
@@ -76,7 +80,7 @@ class Board:
         match event:
             case EpochStarted():
                 self.epoch, self.published, self.abandoned = event.epoch, False, None
-                self.views = list(event.views)
+                self.views, self.read = list(event.views), None
                 # What was observed before the epoch began belongs to it; an earlier epoch's views do not.
                 self.cells = {key: cell for key, cell in self.cells.items() if key[1] is Phase.OBSERVE}
             case StepStarted():
@@ -85,6 +89,8 @@ class Board:
                 self.cell(event.view, event.phase).finish(event.seconds, event.rows)
             case PointPassed():
                 pass
+            case RowsRead():
+                self.read = event
             case EpochPublished():
                 self.published = True
             case EpochAbandoned():
@@ -103,6 +109,8 @@ def plain_line(event: Event) -> str | None:
         case StepFinished():
             rows = "" if event.rows is None else f", {event.rows:,} rows"
             return f"{event.view or 'epoch'}: {event.phase} {event.seconds:.2f} s{rows}"
+        case RowsRead():
+            return f"epoch: {_speed(event)}"
         case EpochPublished():
             return f"epoch {event.epoch}: published"
         case EpochAbandoned():
@@ -125,9 +133,16 @@ def draw(board: Board) -> RenderableType:
         ]
         table.add_row(escape(view), "  ".join(drawn))
     common = [_draw_cell(phase, board.cells[None, phase]) for phase in Phase if (None, phase) in board.cells]
+    if board.read is not None:
+        common.append(f"[dim]{_speed(board.read)}[/]")
     if common:
         table.add_row("[dim]all", "  ".join(common))
     return table
+
+
+def _speed(read: RowsRead) -> str:
+    size = f", {read.bytes_per_second / 1e6:,.1f} MB/s" if read.bytes else ""
+    return f"read {read.rows:,} rows, {read.rows_per_second:,.0f} rows/s{size}"
 
 
 def _draw_cell(phase: Phase, cell: Cell | None) -> str:
@@ -145,8 +160,14 @@ def showing(console: Console) -> Iterator[Callable[[Event], None]]:
     """A receiver of events that shows them on ``console`` until the block ends. Any thread may call it."""
     lock = threading.Lock()
     if not console.is_terminal:
+        spoken = -_SPEED_EVERY_SECONDS
 
         def write(event: Event) -> None:
+            nonlocal spoken
+            if isinstance(event, RowsRead):
+                if event.seconds < spoken + _SPEED_EVERY_SECONDS:
+                    return
+                spoken = event.seconds
             line = plain_line(event)
             if line:
                 with lock:

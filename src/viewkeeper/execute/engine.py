@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +19,7 @@ from viewkeeper.execute.catalog import Catalog
 from viewkeeper.execute.embedded import CATALOG, embedded_session
 from viewkeeper.execute.executor import Executor
 from viewkeeper.execute.faults import FAULTS, marks_in
+from viewkeeper.execute.meter import metering
 from viewkeeper.execute.observing import Observer
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.verifying import Comparison, compare_all
@@ -93,6 +95,10 @@ class Engine:
         pins = {name: view.definition.session for name, view in views.items()}
         sizes = {view.view: view.work for view in plan.views if view.strategy is Strategy.INCREMENTAL}
         return Executor(self.sessions, pins, self.pins, sizes, emit)
+
+    def metering(self, emit: Callable[[Event], None]) -> AbstractContextManager[None]:
+        """While it lasts, what Spark reads is told now and then."""
+        return metering(self.spark, emit)
 
     def create_storage(self, table: str, layout: Layout, definition: ViewDefinition) -> None:
         """An empty storage table; a type that Iceberg cannot store is the definition's error."""

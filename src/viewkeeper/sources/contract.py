@@ -182,6 +182,9 @@ class ExtractedSource(Source, Protocol):
         """What the base view of a table holds, as a SELECT, and the version that it is of: what was seen of
         the table. ``None``: nothing that could be built upon, so it will be read whole."""
 
+    def holds(self, table: str, version: str) -> bool:
+        """Whether the rows of that version are those that are there now; then :meth:`rows` reads them."""
+
     def let_go(self) -> None:
         """Nothing more is read of what :meth:`current` found: keep no connection open for it."""
 

@@ -78,6 +78,9 @@ class FilesSource:
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen = rows
 
+    def holds(self, table: str, version: str) -> bool:
+        return self.current()[table] == version
+
     def let_go(self) -> None:
         """Nothing is open."""
 

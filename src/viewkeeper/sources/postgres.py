@@ -123,6 +123,16 @@ class PostgresSource(PostgresTables):
             self._transactions, position = self._captured.read(start, list(self._tables.values()))
         return dict.fromkeys(self._definition.all_tables, position)
 
+    def holds(self, table: str, version: str) -> bool:
+        """A snapshot is taken first: if nothing waits after that, it is the state of the version."""
+        self._end_reading()
+        tables = list(self._tables.values())
+        self._snapshot = self._captured.begin(tables)
+        waiting, _ = self._captured.read(version, tables)
+        if waiting:
+            self._end_reading()
+        return not waiting
+
     def versions_after(self, table: str, version: str | None) -> Sequence[str]:
         now = self.current()[table]
         return () if now is None or now == version else (now,)

@@ -115,6 +115,9 @@ class PostgresDiffSource(PostgresTables):
             raise self._server.refused(error) from None
         return {part: [count, first, second] for part, count, first, second in found}
 
+    def holds(self, table: str, version: str) -> bool:
+        return self.current()[table] == version
+
     def versions_after(self, table: str, version: str | None) -> Sequence[str]:
         now = self.current()[table]
         return () if now is None or now == version else (now,)

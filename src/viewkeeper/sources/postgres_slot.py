@@ -7,6 +7,7 @@ the ledger has are skipped: after a crash of the server the slot may be behind u
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ class Slot:
             "SELECT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = %s)", self.name
         )
         if there:
-            return self._create(f"{quoted(self.name + '_copy')} TEMPORARY")
+            return self._create(f"{quoted(f'{self.name}_{uuid.uuid4().hex[:8]}')} TEMPORARY")
         if self._server.options.publication is None:
             self._publish(tables)
         return self._create(quoted(self.name))

@@ -14,6 +14,7 @@ from viewkeeper.events import (
     EpochStarted,
     Event,
     Phase,
+    RowsRead,
     StepFinished,
     StepStarted,
 )
@@ -82,12 +83,25 @@ def test_an_abandoned_epoch_is_remembered() -> None:
         (EPOCH[3], None),
         (EPOCH[4], "lake.default.a: compute 1.25 s, 1,200 rows"),
         (EPOCH[1], "epoch: observe 0.20 s"),
+        (RowsRead(9_000, 2_500_000, 2.0), "epoch: read 9,000 rows, 4,500 rows/s, 1.2 MB/s"),
+        (RowsRead(9_000, 0, 2.0), "epoch: read 9,000 rows, 4,500 rows/s"),
         (EpochPublished(7), "epoch 7: published"),
         (EpochAbandoned(7, "disk full"), "epoch 7: given up, every view is as it was: disk full"),
     ],
 )
 def test_plain_lines(event: Event, line: str | None) -> None:
     assert plain_line(event) == line
+
+
+def test_how_fast_rows_are_read_is_shown_while_they_are() -> None:
+    board = board_after(*EPOCH, RowsRead(9_000, 0, 2.0), RowsRead(20_000, 0, 4.0))
+    assert "read 20,000 rows, 5,000 rows/s" in text(board)
+    assert board_after(*EPOCH, RowsRead(9_000, 0, 2.0), EpochStarted(8, ("c",))).read is None
+    file = io.StringIO()
+    with showing(Console(file=file)) as receive:
+        for second in range(2, 30, 2):
+            receive(RowsRead(second * 100, 0, float(second)))
+    assert file.getvalue().count("rows/s") == 3, "a log is told every ten seconds"
 
 
 def test_without_a_terminal_there_are_plain_lines() -> None:
