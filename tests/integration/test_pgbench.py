@@ -123,7 +123,7 @@ def end_connections(bank: PostgresInstance) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("seconds", "lives"), [(20, 2), pytest.param(60, 5, marks=pytest.mark.long)], ids=["short", "minute"]
+    ("seconds", "lives"), [(15, 1), pytest.param(60, 5, marks=pytest.mark.long)], ids=["short", "minute"]
 )
 def test_pgbench_at_full_speed(
     open_warehouse: Callable[..., Warehouse],

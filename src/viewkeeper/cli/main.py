@@ -246,6 +246,29 @@ def sources_install(
     raise typer.Exit(commands.install_source(Output(json=json), project, name, run=run))
 
 
+sweep_app = typer.Typer(help="Views over several databases: how they are kept right while those change.")
+app.add_typer(sweep_app, name="sweep")
+
+
+@sweep_app.command("trace")
+def sweep_trace(
+    algorithm: Annotated[
+        str, typer.Option(help="sweep, nested-sweep, eca, strobe, c-strobe or naive.")
+    ] = "sweep",
+    seed: Annotated[
+        int | None, typer.Option(help="Of a random run.", show_default="the paper's example")
+    ] = None,
+    sources: Annotated[int, typer.Option(min=1, max=8, help="Sources of a random run.")] = 3,
+    updates: Annotated[int, typer.Option(min=1, max=20, help="Updates of a random run.")] = 5,
+    *,
+    json: Json = False,
+) -> None:
+    """Show a simulated run, message by message, and which consistency it kept. Needs no Spark."""
+    from viewkeeper.cli import sweep
+
+    raise typer.Exit(sweep.trace(Output(json=json), algorithm, seed, sources, updates))
+
+
 @app.command()
 def status(project: ProjectFolder = None, *, json: Json = False) -> None:
     """Show how fresh the views are. Needs no Spark."""
