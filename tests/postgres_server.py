@@ -23,6 +23,7 @@ class PostgresInstance:
     """One server in a folder; started, stopped and killed at will."""
 
     def __init__(self, folder: Path, version: int = 18, **settings: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.server = PostgresServer(folder, cleanup_mode=None, postgres_version=version)
         self.server.ensure_pgdata_inited()
         self.folder = folder

@@ -63,7 +63,10 @@ class Epoch:
 
     def view(self, name: str) -> ViewRefresh:
         """What happened to that view; by its full name or its last part."""
-        return next(view for view in self.views if name in (view.view, view.view.rsplit(".", 1)[-1]))
+        found = next((view for view in self.views if f".{view.view}".endswith(f".{name}")), None)
+        if found is None:
+            raise KeyError(f"epoch {self.id} did nothing to a view {name}")
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

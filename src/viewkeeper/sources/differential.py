@@ -10,7 +10,7 @@ states are bags::
 Each comes in two forms. *Sort-merge* brings both states into one order, whole rows, and runs along them: a
 merge join by key; a bag is grouped. *Hash* first finds out, from a fingerprint of each row, which keys or
 rows differ, and then reads only those: what is shuffled are two numbers for each row, so it is the one for
-large states. A fingerprint has 128 bits, of two independent hashes, and is taken only of columns whose every
+large states. A fingerprint has 96 bits, of two independent hashes, and is taken only of columns whose every
 value has one of its own; rows with nested values are always compared whole.
 """
 
@@ -98,30 +98,32 @@ class Differential:
         """Which keys, or which fingerprints, do not come out even; then the rows that have them."""
         by = [quote(name) for name in self.key] or ["_vk_1"]
         first, second = (self._fingerprint(seed) for seed in _SEEDS)
+        wanted = {"_vk_1": first, "_vk_2": f"shiftright({second}, 32)"}
+        added = ["sum(_vk_side)", "sum(_vk_2 * _vk_side)"]
+        if self.key:
+            # By itself a key tells nothing of the row: both fingerprints do, in parts that cannot overflow.
+            added += ["sum(shiftright(_vk_1, 32) * _vk_side)", "sum((_vk_1 & 4294967295L) * _vk_side)"]
 
         def marked(relation: str, weight: int) -> str:
-            return f"SELECT *, {first} AS _vk_1, {second} AS _vk_2, {weight} AS _vk_side FROM {relation}"
+            columns = [*(quote(name) for name in self.key), *(f"{v} AS {k}" for k, v in wanted.items())]
+            return f"SELECT {', '.join(columns)}, {weight}L AS _vk_side FROM {relation}"
 
-        needed = ", ".join(dict.fromkeys((*by, "_vk_1", "_vk_2", "_vk_side")))
-        uneven = " OR ".join(
-            f"sum({value} * _vk_side) <> 0" for value in ("1L", "CAST(_vk_1 AS DECIMAL(38,0))",
-                                                            "CAST(_vk_2 AS DECIMAL(38,0))")
-        )  # fmt: skip
-        once = (
-            f" HAVING {_once('count_if(_vk_side = 1)', by)} AND ({uneven})"
-            if self.key
-            else f" HAVING {uneven}"
-        )
-        matching = " AND ".join(f"r.{name} <=> d.{name}" for name in by)
-        names = ", ".join(f"r.{name}" for name in self._names)
+        def rows(relation: str, weight: int) -> str:
+            found = relation if self.key else f"(SELECT *, {first} AS _vk_1 FROM {relation})"
+            return (
+                f"SELECT /*+ BROADCAST(d) */ {', '.join(f'r.{name}' for name in self._names)}, "
+                f"{weight}L AS {WEIGHT} FROM {found} AS r LEFT SEMI JOIN differing AS d "
+                f"ON {' AND '.join(f'r.{name} <=> d.{name}' for name in by)}"
+            )
+
+        uneven = " OR ".join(f"{each} <> 0" for each in added)
+        if self.key:
+            uneven = f"{_once('count_if(_vk_side = 1)', by)} AND ({uneven})"
         return (
-            f"WITH seen AS ({marked(self.seen, -1)}), there AS ({marked(self.there, 1)}),\n"
-            f"differing AS (SELECT {', '.join(by)} FROM (\n"
-            f"  SELECT {needed} FROM seen UNION ALL SELECT {needed} FROM there\n"
-            f") GROUP BY {', '.join(by)}{once})\n"
-            f"SELECT {names}, -1L AS {WEIGHT} FROM seen AS r LEFT SEMI JOIN differing AS d ON {matching}\n"
-            f"UNION ALL\n"
-            f"SELECT {names}, 1L FROM there AS r LEFT SEMI JOIN differing AS d ON {matching}"
+            f"WITH differing AS (SELECT {', '.join(by)} FROM (\n"
+            f"  {marked(self.seen, -1)}\n  UNION ALL {marked(self.there, 1)}\n"
+            f") GROUP BY {', '.join(by)} HAVING {uneven})\n"
+            f"{rows(self.seen, -1)}\nUNION ALL\n{rows(self.there, 1)}"
         )
 
     def _fingerprint(self, seed: int) -> str:
