@@ -134,8 +134,8 @@ def compare_files(folder: Path, arguments: argparse.Namespace) -> None:
             found,
             f"Parquet files compared with an Iceberg table, {size >> 20} MiB; by itself viewkeeper takes the "
             f"form *{chosen}* for states of this size. The median of {arguments.rounds} runs, after one to "
-            "warm up. Every form was checked to give the same change as `EXCEPT ALL`, as bags, both ways, for "
-            f"each of these deliveries: {', '.join(DELIVERIES)}.",
+            "warm up. Every form was checked to give the same change as `EXCEPT ALL`, as bags, both ways, "
+            f"for each of these deliveries: {', '.join(DELIVERIES)}.",
         )
 
 

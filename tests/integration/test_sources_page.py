@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from postgres_server import PASSWORD, prepared
+from viewkeeper.analyse.statements import CreateSource, parse_statement
+from viewkeeper.declaring import declaration
 from viewkeeper.define.project import load_project
 from viewkeeper.define.sources import SourceDefinition, checked_options
 from viewkeeper.warehouse import Warehouse
@@ -49,11 +51,14 @@ def test_the_sources_of_the_page_work_as_written(
             "'db.example', database 'shop'": f"'127.0.0.1', port '{server.port}', database 'postgres'",
         }
         wh = open_warehouse(tmp_path / "warehouse")
-        (script,) = blocks("docs/sources.md", "sql")
+        script, other = blocks("docs/sources.md", "sql")
         for statement in filter(str.strip, script.split(";\n")):
             for told, ours in here.items():
                 statement = statement.replace(told, ours)
             wh.sql(statement.strip().removesuffix(";"))
+        statement = parse_statement(other)
+        assert isinstance(statement, CreateSource)
+        checked_options(declaration(statement))
         (declared,) = (block for block in blocks("README.md", "sql") if "CREATE SOURCE" in block)
         assert declared.strip() in script
         server.transaction("INSERT INTO customers VALUES (3, 'cem')", "INSERT INTO orders VALUES (4, 3)")

@@ -11,6 +11,7 @@ extractor keeps up by deltas, and which views read like any other.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,25 +123,14 @@ class FileOptions(_Options):
         return self
 
 
-class PostgresOptions(_Options):
-    """``USING postgres``."""
+class _WithPassword(_Options):
+    """Who connects, and where the password is kept; never the password itself."""
 
-    host: str = Field(min_length=1)
-    port: int = 5432
-    database: str = Field(min_length=1)
-    user: str = Field(min_length=1)
+    user: str | None = Field(default=None, min_length=1)
     password_env: str | None = Field(default=None, min_length=1)
     """The environment variable that holds the password."""
     password_file: str | None = Field(default=None, min_length=1)
     """The file that holds it."""
-    sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
-    capture: Literal["log", "trigger", "diff"] = "log"
-    """*log*: from the server's log, by logical replication. *trigger*: from a table that triggers fill.
-    *diff*: by comparing with what was seen; SELECT is all that it takes."""
-    publication: str | None = Field(default=None, min_length=1)
-    """A publication of these tables that somebody made for us; without one we make, and drop, our own."""
-    tables: Names = Field(min_length=1)
-    """Tables with their schema; each gets a base view, in a namespace of the source's name."""
 
     @model_validator(mode="before")
     @classmethod
@@ -175,7 +165,65 @@ class PostgresOptions(_Options):
         return None
 
 
-MODELS: Mapping[str, type[_Options]] = {"files": FileOptions, "postgres": PostgresOptions}
+class PostgresOptions(_WithPassword):
+    """``USING postgres``."""
+
+    host: str = Field(min_length=1)
+    port: int = 5432
+    database: str = Field(min_length=1)
+    user: str = Field(min_length=1)
+    sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
+    capture: Literal["log", "trigger", "diff"] = "log"
+    """*log*: from the server's log, by logical replication. *trigger*: from a table that triggers fill.
+    *diff*: by comparing with what was seen; SELECT is all that it takes."""
+    publication: str | None = Field(default=None, min_length=1)
+    """A publication of these tables that somebody made for us; without one we make, and drop, our own."""
+    tables: Names = Field(min_length=1)
+    """Tables with their schema; each gets a base view, in a namespace of the source's name."""
+
+
+_URL = re.compile(r"jdbc:(?P<database>[a-z0-9]+):(?P<rest>[^?;]+)(?:[?;](?P<settings>.*))?", re.IGNORECASE)
+_URL_SETTINGS = frozenset(
+    {"ssl", "sslmode", "usessl", "requiressl", "encrypt", "databasename", "currentschema", "servertimezone"}
+)
+"""What a URL may set; drivers have settings that run programs, read files and load classes."""
+_TABLE = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*){0,2}")
+
+
+class JdbcOptions(_WithPassword):
+    """``USING jdbc``: one table of any database that has a JDBC driver; SELECT is all that it takes."""
+
+    url: str
+    table: str
+    driver: str | None = Field(default=None, pattern=r"[\w.$]+")
+    """The class of the driver, where Spark does not find it by the URL."""
+    key: Names = ()
+    columns: Names = ()
+    """The columns to keep; all, if none are named."""
+    where: str | None = Field(default=None, min_length=1)
+    """The rows to keep."""
+
+    @model_validator(mode="after")
+    def _reads_one_table(self) -> JdbcOptions:
+        found = _URL.fullmatch(self.url)
+        if found is None:
+            raise ValueError("url: write jdbc:, the database's name, and where it is")
+        for each in re.split("[&;]", found["settings"] or ""):
+            name = each.partition("=")[0].strip()
+            if name and name.casefold() not in _URL_SETTINGS:
+                raise ValueError(f"url: {name} may not be set in it; {', '.join(sorted(_URL_SETTINGS))} may")
+        if "@" in found["rest"] and ":" in found["rest"].rpartition("@")[0].rpartition("/")[2]:
+            raise ValueError("url: a password in it would be kept as it is; use password_env")
+        if _TABLE.fullmatch(self.table) is None:
+            raise ValueError("table: the name of a table, with its schema if need be")
+        return self
+
+
+MODELS: Mapping[str, type[_Options]] = {
+    "files": FileOptions,
+    "postgres": PostgresOptions,
+    "jdbc": JdbcOptions,
+}
 
 
 def checked_options(definition: SourceDefinition) -> BaseModel:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from viewkeeper.define.sources import SourceDefinition, checked_options
 from viewkeeper.sources.contract import ExtractedSource, Shelf
 from viewkeeper.sources.files import FilesSource
+from viewkeeper.sources.jdbc import JdbcSource
 from viewkeeper.sources.postgres import PostgresSource
 from viewkeeper.sources.postgres_diff import PostgresDiffSource
 
@@ -23,6 +24,7 @@ def _postgres(
 
 _KINDS: Mapping[str, Callable[[SparkSession, SourceDefinition, Shelf, str], ExtractedSource]] = {
     "files": FilesSource,
+    "jdbc": JdbcSource,
     "postgres": _postgres,
 }
 

@@ -1,0 +1,264 @@
+"""A table of any database that has a JDBC driver: read whole at each poll, and compared with what was seen.
+
+SQL has no common word for a snapshot, so there is no more than one table, and it is read by one SELECT, which
+sees one state of it in every database worth the name. Its version is a digest of its rows; they are read once
+a poll, and kept until the epoch is over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.algebra.empty_terms import Extents
+from viewkeeper.algebra.scalars import WEIGHT
+from viewkeeper.define.sources import JdbcOptions, SourceDefinition, checked_options
+from viewkeeper.errors import DefinitionError, SourceError
+from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
+from viewkeeper.sources.differential import Differential
+from viewkeeper.sources.drift import compare_schemas
+from viewkeeper.sql.quoting import quote
+
+_COUNTED = "counted"
+"""Under this name the number of rows is remembered, beside versions."""
+_DRIVERS = {
+    "db2": "com.ibm.db2.jcc.DB2Driver",
+    "mariadb": "org.mariadb.jdbc.Driver",
+    "mysql": "com.mysql.cj.jdbc.Driver",
+    "oracle": "oracle.jdbc.OracleDriver",
+    "postgresql": "org.postgresql.Driver",
+    "sqlite": "org.sqlite.JDBC",
+    "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+}
+"""By the name in the URL. Java finds a driver by itself only if it was there when Java was started."""
+_FETCH_ROWS = 10_000
+_BYTES_PER_ROW = 50
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcChange:
+    """The delta between what was seen of the table and what is there."""
+
+    table: str
+    old: str | None
+    new: str
+    inserted: int
+    deleted: int
+    method: str
+    query: str
+    reason: str | None = None
+
+    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
+        names = ", ".join(quote(name) for name in (*columns, WEIGHT))
+        return (f"SELECT {names} FROM (\n{self.query}\n)",)
+
+
+class JdbcSource:
+    """One table."""
+
+    capabilities = Capabilities(rows_at_version=False, lists_versions=False, acknowledges=False)
+    read_options: tuple[tuple[str, str], ...] = ()
+
+    def __init__(self, spark: SparkSession, definition: SourceDefinition, shelf: Shelf, catalog: str) -> None:
+        options = checked_options(definition)
+        assert isinstance(options, JdbcOptions)
+        self._spark = spark
+        self._name = definition.name
+        self._options = options
+        self._shelf = shelf
+        (self._table,) = definition.all_tables
+        known = definition.fact("columns")
+        self._columns = tuple(SourceColumn(*column) for column in json.loads(known)) if known else ()
+        self._seen: str | None = None
+        self._rows: DataFrame | None = None
+        self._count = 0
+
+    # Declaring.
+
+    def pinned(self, definition: SourceDefinition) -> SourceDefinition:
+        """With the columns that the table has now."""
+        there = {column.name: column for column in _columns_of(self._read())}
+        for name in (*self._options.columns, *self._options.key):
+            if name not in there:
+                raise DefinitionError(
+                    f"source {self._name}: there is no column {name} in {self._options.table}",
+                    code="VK-SOURCE-OPTION",
+                    hint=f"There are: {', '.join(there)}.",
+                )
+        kept = dict.fromkeys((*self._options.key, *self._options.columns)) if self._options.columns else there
+        columns = [[column.name, column.type] for name, column in there.items() if name in kept]
+        return replace(definition, facts=(("columns", json.dumps(columns)),))
+
+    def give_up(self) -> None:
+        self.let_go()
+
+    def problems(self) -> Sequence[str]:
+        try:
+            self._checked()
+        except SourceError as error:
+            return (f"{error.message}. {error.hint or ''}",)
+        return ()
+
+    def release(self) -> None:
+        self.let_go()
+
+    # What it is.
+
+    def columns(self, table: str) -> tuple[SourceColumn, ...]:
+        return self._columns
+
+    def describe(self, table: str) -> Description:
+        return Description(self._columns, None, self._options.key)
+
+    def schema(self, table: str) -> tuple[SourceColumn, ...]:
+        return self._columns
+
+    def schema_version(self, table: str, version: str | None) -> str | None:
+        """Pinned when it was declared."""
+        return "pinned"
+
+    def identity(self, table: str) -> str | None:
+        return None
+
+    def statistics(self, table: str, version: str | None) -> Statistics:
+        return Statistics(None, None, None)
+
+    def row_count(self, table: str, version: str | None) -> int | None:
+        return None
+
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
+        return {}
+
+    def extents(
+        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
+    ) -> Mapping[str, Extents]:
+        return {}
+
+    # Where it stands.
+
+    def show(self, table: str, rows: str | None, version: str | None) -> None:
+        self._seen = rows
+
+    def current(self) -> Mapping[str, str | None]:
+        self.let_go()
+        self._rows = self._checked().persist(StorageLevel.DISK_ONLY)
+        self._rows.createOrReplaceGlobalTempView(self._view)
+        names = ", ".join(quote(column.name) for column in self._columns)
+        hashes = [f"xxhash64({seed}, {names})" for seed in (1, 2)]
+        # Sums of halves: neither the order of rows nor an overflow changes them.
+        sums = [f"sum({half})" for h in hashes for half in (f"shiftright({h}, 32)", f"{h} & 4294967295L")]
+        row = self._told(self._rows.selectExpr("count(*)", *sums))
+        self._count = row[0] or 0
+        return {self._table: hashlib.sha256(json.dumps(row).encode()).hexdigest()[:16]}
+
+    def holds(self, table: str, version: str) -> bool:
+        return self.current()[table] == version
+
+    def versions_after(self, table: str, version: str | None) -> Sequence[str]:
+        now = self.current()[table]
+        return () if now is None or now == version else (now,)
+
+    def rows(self, table: str, version: str | None) -> str:
+        """What was read last."""
+        if self._rows is None:
+            raise SourceError(
+                f"source {self._name}: its rows of before are not kept", code="VK-SOURCE-EXPIRED"
+            )
+        return f"global_temp.{self._view}"
+
+    def change(
+        self, table: str, old: str | None, new: str | None, *, identity: str | None = None
+    ) -> JdbcChange | None:
+        assert new is not None
+        if old == new:
+            return None
+        assert self._seen is not None, "there is a base view if there was a version"
+        columns = tuple((column.name, column.type) for column in self._columns)
+        compared = Differential(f"({self._seen})", self.rows(table, new), columns, self._options.key)
+        form = compared.form(self._count * _BYTES_PER_ROW)
+        keyed = "by key" if self._options.key else "as bags"
+        before = int((self._shelf.load(_COUNTED) or {"rows": self._count})["rows"])
+        told = f"snapshot differential, {keyed}, {form.value}"
+        return JdbcChange(table, old, new, self._count, max(before, 1), told, compared.sql(form))
+
+    # After the epoch.
+
+    def confirm(self, version: Mapping[str, str | None]) -> None:
+        """What was read is kept here; how many rows it has is a bound for what can go next time."""
+        self._shelf.save(_COUNTED, {"rows": self._count})
+
+    def acknowledge(self, version: Mapping[str, str | None]) -> None:
+        self.let_go()
+
+    def rest(self) -> None:
+        self.let_go()
+
+    def let_go(self) -> None:
+        if self._rows is not None:
+            self._spark.catalog.dropGlobalTempView(self._view)
+            self._rows.unpersist()
+            self._rows = None
+
+    # Reading.
+
+    @property
+    def _view(self) -> str:
+        return f"vk_jdbc_{hashlib.sha256(self._name.encode()).hexdigest()[:20]}"
+
+    def _checked(self) -> DataFrame:
+        """The rows to keep, if the table still has the columns."""
+        found = self._read()
+        drift = compare_schemas(self._columns, _columns_of(found), {column.name for column in self._columns})
+        if drift is not None:
+            raise SourceError(
+                f"source {self._name}: {drift.message}",
+                code="VK-SOURCE-CHANGED",
+                hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
+            )
+        return found.select(*(quote(column.name) for column in self._columns))
+
+    def _read(self) -> DataFrame:
+        given = {
+            "url": self._options.url,
+            "dbtable": self._options.table,
+            "fetchsize": str(_FETCH_ROWS),
+            "driver": self._options.driver or _DRIVERS.get(self._options.url.split(":")[1].casefold()),
+            "user": self._options.user,
+            "password": self._options.secret(),
+        }
+        told = {key: value for key, value in given.items() if value is not None}
+        try:
+            found = self._spark.read.format("jdbc").options(**told).load()
+            return found if self._options.where is None else found.where(self._options.where)
+        except Exception as error:
+            raise self._refused(error) from None
+
+    def _told(self, query: DataFrame) -> list[int | None]:
+        try:
+            return list(query.collect()[0])
+        except PySparkException as error:
+            raise self._refused(error) from None
+
+    def _refused(self, error: Exception) -> SourceError:
+        """What the driver said, without anything that we told it."""
+        said = str(error).strip().splitlines()
+        what = next(
+            (line for line in said if "Exception" in line or "Error" in line), said[0] if said else ""
+        )
+        secret = self._options.secret()
+        return SourceError(
+            f"source {self._name}: {self._options.table} cannot be read: "
+            f"{(what.replace(secret, '…') if secret else what).lstrip(': ')}",
+            code="VK-SOURCE-UNREACHABLE",
+            hint="Is the database up, are user, password, table and the driver's class right?",
+        )
+
+
+def _columns_of(rows: DataFrame) -> tuple[SourceColumn, ...]:
+    return tuple(SourceColumn(field.name, field.dataType.simpleString()) for field in rows.schema.fields)
