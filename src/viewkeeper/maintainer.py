@@ -35,7 +35,6 @@ from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
-from viewkeeper.execute.verifying import Comparison
 from viewkeeper.housekeeping import Housekeeping
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.kept_deltas import kept_deltas, plan_of
@@ -48,11 +47,12 @@ from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
-from viewkeeper.reading import no_data, rows_of, snapshots_of
+from viewkeeper.reading import no_data, snapshots_of
 from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.sources.contract import ExtractedSource
 from viewkeeper.sql.quoting import parse_path, show_path
+from viewkeeper.verifying import require_history, verified
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -477,7 +477,7 @@ class Maintainer:
             library = self.library()
             if library.states[name].snapshot is None:
                 raise no_data(name)
-            self._require_history(library, name)
+            require_history(self.engine, library, name)
             parents = library.graph.parents(name)
             observed = self._observe(library, [*parents, name], "full")
             vector = library.states[name].vector
@@ -564,31 +564,10 @@ class Maintainer:
     def verify(self, names: Sequence[str], *, only_possible: bool = False) -> list[Verification]:
         """Each view against its query, recomputed at the recorded versions. ``only_possible``: leaves out
         those whose source has moved on; otherwise they are an error."""
-        library = self.library()
         try:
-            if only_possible:
-                names = [name for name in names if self._can_verify(library, name)]
-            else:
-                for name in names:
-                    self._require_history(library, name)
-            found = self._compared(library, names)
+            return verified(self.engine, self.library(), names, only_possible=only_possible)
         finally:
             self.engine.observer.let_go()
-        return [
-            Verification(name, missing == extra == 0, missing, extra, library.states[name].epoch)
-            for name, (missing, extra) in ((name, found[name]) for name in names)
-        ]
-
-    def _compared(self, library: Library, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Of each view, the rows that are missing and those that should not be there."""
-        found: dict[str, tuple[int, int]] = {}
-        by_pins: dict[SessionPins, list[str]] = {}
-        for name in names:
-            by_pins.setdefault(library.views[name].definition.session, []).append(name)
-        for pins, alike in by_pins.items():
-            compared = self.engine.compare([self._comparison(library, name) for name in alike], pins)
-            found.update(zip(alike, compared, strict=True))
-        return found
 
     def check(self, constraints: Sequence[Constraint]) -> list[ConstraintCheck]:
         """Whether the tables, as they are now, are as declared."""
@@ -602,40 +581,6 @@ class Maintainer:
             )
             for at, each in enumerate(constraints)
         ]
-
-    def _can_verify(self, library: Library, name: str) -> bool:
-        """Whether the rows that a view was computed from can still be read: a source without history may have
-        moved on from what its base view holds."""
-        table = source_of(library.views[name])
-        source = None if table is None else self.engine.observer.extracted(table)
-        version = None if table is None else library.states[name].vector[table]
-        return table is None or source is None or (version is not None and source.holds(table, version))
-
-    def _require_history(self, library: Library, name: str) -> None:
-        if not self._can_verify(library, name):
-            raise RefreshError(
-                f"view {name} cannot be worked out as it was: its source has moved on, and keeps no history",
-                code="VK-NO-HISTORY",
-                hint=f"REFRESH MATERIALIZED VIEW {name} FULL reads the source anew.",
-            )
-
-    def _comparison(self, library: Library, name: str) -> Comparison:
-        view = library.views[name]
-        stored = rows_of(library, name)
-        relations = {table: self._recorded(library, name, table) for table in view.analysis.tables}
-        columns = self.engine.catalog.schema(stored, view.definition.session)
-        return Comparison(columns, view.analysis.text.fill(relations), stored)
-
-    def _recorded(self, library: Library, name: str, table: str) -> str:
-        """What stands in FROM for a table at the version that the view was computed from."""
-        version = library.states[name].vector[table]
-        parent = library.views.get(table)
-        if parent is None:
-            return self.engine.observer.source(table).rows(table, version)
-        states = {**library.states, table: replace(library.states[table], snapshot=version)}
-        if version is None:
-            raise RefreshError(f"view {name} was computed from {table}, whose snapshot is not recorded")
-        return f"(\n{rows_of(Library(library.views, states), table)}\n)"
 
 
 @contextmanager
