@@ -104,7 +104,7 @@ def test_a_file_can_be_told_by_its_content(wh: Warehouse, inbox: Path):
     assert rows(wh) == {(1, "b", 3): 1}
 
 
-@pytest.mark.parametrize("form", ["json", "parquet", "orc"])
+@pytest.mark.parametrize("form", ["json", "parquet", "orc", "avro"])
 def test_other_formats(wh: Warehouse, inbox: Path, form: str):
     def write(at: int, query: str) -> None:
         wh.spark.sql(query).coalesce(1).write.format(form).save(str(inbox / f"part={at}"))
