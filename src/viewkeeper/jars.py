@@ -27,7 +27,7 @@ PACKAGES = (
     "io.delta:delta-kernel-api:4.3.1",
     "io.delta:delta-kernel-defaults:4.3.1",
     "io.delta:delta-kernel-unitycatalog:4.3.1",
-    "org.apache.spark:spark-avro_2.13:4.1.1",  # Avro files as sources; the last of this line that was published
+    "org.apache.spark:spark-avro_2.13:4.1.1",  # Avro files as sources; the last of its line
 )
 
 _RESOLVE_SECONDS = 900

@@ -140,6 +140,8 @@ class _WithPassword(_Options):
                 "password: it would be kept as it is; name the environment variable that holds it "
                 "(password_env), or the file (password_file)"
             )
+        if "password_env" in given and "password_file" in given:
+            raise ValueError("password_env, password_file: name one of them")
         return given
 
     def secret(self) -> str | None:
@@ -169,7 +171,7 @@ class PostgresOptions(_WithPassword):
     """``USING postgres``."""
 
     host: str = Field(min_length=1)
-    port: int = 5432
+    port: int = Field(default=5432, ge=1, le=65535)
     database: str = Field(min_length=1)
     user: str = Field(min_length=1)
     sslmode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
@@ -235,6 +237,12 @@ def checked_options(definition: SourceDefinition) -> BaseModel:
             code="VK-SOURCE-KIND",
             hint=f"Kinds are {', '.join(MODELS)}.",
         )
+    names = [name for name, _ in definition.options]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DefinitionError(
+            f"source {definition.name}: the option {twice} stands there twice", code="VK-SOURCE-OPTION"
+        )
     try:
         return model.model_validate(dict(definition.options))
     except ValidationError as error:
@@ -245,7 +253,7 @@ def checked_options(definition: SourceDefinition) -> BaseModel:
             f"source {definition.name}: {told}",
             code="VK-SOURCE-OPTION",
             hint=f"Options of {definition.kind}: {', '.join(_option_names(model))}.",
-        ) from error
+        ) from None  # it quotes what was given, a password perhaps
 
 
 def _option_names(model: type[BaseModel]) -> list[str]:

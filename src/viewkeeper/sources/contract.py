@@ -73,7 +73,7 @@ class Change(Protocol):
 
     @property
     def inserted(self) -> int:
-        """Rows with positive weight, at most."""
+        """Rows with positive weight, at most, as far as that can be told without reading them."""
 
     @property
     def deleted(self) -> int:

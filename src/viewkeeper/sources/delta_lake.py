@@ -137,11 +137,10 @@ class DeltaSource:
             raise expired(table, old)
         change = LogChange(feeds=feeds(detail["properties"] or {}))
         for commit in commits:
-            for action in commit:
-                change.take(action)
+            change.take_commit(commit)
         if not change.changes_rows:
             return None
-        self._leave_out_described_anew(change, old)
+        self._sort_out_described_anew(change, old)
         if change.feeds:
             return self._fed(old, new, change)
         self._require_files(location, change.before.values(), old)
@@ -186,13 +185,19 @@ class DeltaSource:
         )
         return _rows(change.after.values()), gone
 
-    def _leave_out_described_anew(self, change: LogChange, old: str) -> None:
-        """A file may be added again, rows and all, for the sake of its statistics: it has not changed."""
-        if not change.rewritten:
+    def _sort_out_described_anew(self, change: LogChange, old: str) -> None:
+        """A file may be added again, rows and all, for the sake of its statistics: that has not changed it;
+        and if it went after that, it was there before."""
+        if not change.rewritten and not change.gone:
             return
         there = self._spark.sql(f"SELECT * FROM {self.rows(self._table, old)}").inputFiles()
-        for path in change.rewritten:
-            if any(file.endswith("/" + path) for file in there):
+        was_there = {
+            path for path in (*change.rewritten, *change.gone) if any(_is(path, file) for file in there)
+        }
+        for path in was_there:
+            if path in change.gone:
+                change.before.setdefault(path, change.gone[path])
+            else:
                 change.after.pop(path, None)
 
     def _require_files(self, location: str, files: Iterable[DataFile], old: str) -> None:
@@ -219,6 +224,11 @@ class DeltaSource:
 
 def _rows(files: Iterable[DataFile]) -> int:
     return sum(file.rows for file in files)
+
+
+def _is(path: str, file: str) -> bool:
+    """Whether a file, as Spark names it, is the one that the log names by its path."""
+    return file.endswith("/" + path)
 
 
 def _in_files(files: Mapping[str, DataFile]) -> str:

@@ -53,8 +53,17 @@ class LogChange:
     """Whether the table kept a change data feed all the way."""
     rewritten: set[str] = field(default_factory=set)
     """Files that were added without a change of rows: compacted, or there already and described anew."""
+    gone: dict[str, DataFile] = field(default_factory=dict)
+    """Of those, the ones that were removed later on: they were in the first version, or came in between."""
     fed: tuple[int, int] | None = (0, 0)
     """Rows that the change data feed holds, inserted and deleted; ``None`` if a writer did not tell."""
+
+    def take_commit(self, actions: Sequence[Mapping[str, Any]]) -> None:
+        """Go through one more commit."""
+        if not any("commitInfo" in action for action in actions):
+            self.fed = None
+        for action in actions:
+            self.take(action)
 
     def take(self, action: Mapping[str, Any]) -> None:
         """Go through one more action."""
@@ -69,6 +78,9 @@ class LogChange:
             removed = action["remove"]
             self.changes_rows |= bool(removed.get("dataChange", True))
             file = _data_file(removed)
+            if file.path in self.rewritten:
+                self.rewritten.discard(file.path)
+                self.gone.setdefault(file.path, file)
             # A file that came in between and went again was in neither version.
             if self.after.pop(file.path, None) is None or file.path in self.before:
                 self.before.setdefault(file.path, file)

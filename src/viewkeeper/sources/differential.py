@@ -132,6 +132,22 @@ class Differential:
         return f"xxhash64({seed}, {', '.join(self._names)}, {nulls})"
 
 
+def unique(rows: str, key: Sequence[str], seen: str | None = None) -> str:
+    """A SELECT of rows whose keys must come once: within them, and not in what was ``seen`` before."""
+    names = [quote(name) for name in key]
+    counted = f"SELECT *, count(*) OVER (PARTITION BY {', '.join(names)}) AS _vk_copies FROM {rows}"
+    if seen is None:
+        once = _once("_vk_copies", names)
+        return f"SELECT * EXCEPT (_vk_copies) FROM ({counted}) WHERE {once}"
+    both = " AND ".join(f"n.{name} <=> o.{name}" for name in names)
+    known = f"SELECT {', '.join(names)}, 1 AS _vk_known FROM {seen}"
+    once = _once("n._vk_copies + coalesce(o._vk_known, 0)", [f"n.{name}" for name in names])
+    return (
+        f"SELECT n.* EXCEPT (_vk_copies) FROM ({counted}) AS n LEFT JOIN ({known}) AS o ON {both} "
+        f"WHERE {once}"
+    )
+
+
 def _once(count: str, key: Sequence[str]) -> str:
     """True, or an error that names a key which comes more than once."""
     told = ", ', ', ".join(f"coalesce(CAST({name} AS STRING), 'NULL')" for name in key)

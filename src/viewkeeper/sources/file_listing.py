@@ -97,7 +97,7 @@ def list_files(spark: SparkSession, source: str, path: str, *, checksum: bool) -
         rows = found.selectExpr(
             "path",
             "length",
-            "CAST(modificationTime AS STRING) AS modified",
+            "CAST(unix_micros(modificationTime) AS STRING) AS modified",  # whatever zone the session is in
             f"{hashed} AS checksum",
             "_metadata.file_path AS url",
         ).collect()

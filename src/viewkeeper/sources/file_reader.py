@@ -36,6 +36,11 @@ _USUAL_OPTIONS = {
 }
 _SCHEMAS_AT_ONCE = 8
 
+_COUNTING = ("parquet", "orc")
+"""These say how many rows they have, in their footers."""
+_PACKED = (".gz", ".bz2", ".zst", ".zstd", ".xz", ".lz4", ".snappy", ".deflate")
+_PACKS_BY = 10
+
 
 class FileReader:
     """Reads the files of one source."""
@@ -46,11 +51,12 @@ class FileReader:
         self._options = options
         self._schema = schema or options.columns_types
         self._fitting: set[tuple[str, FileState]] = set()
+        self._counted: dict[str, int] = {}
 
     def pinned_schema(self, listing: Listing) -> str:
         """As it is declared, or inferred from these files."""
         if self._options.columns_types is not None:
-            self._refuse_unknown(self._declared(self._options.columns_types))
+            self._refuse_unsuited(self._declared(self._options.columns_types))
             return self._options.columns_types
         reader = self._spark.read.format(self._options.format).options(**self._reader_options())
         if self._options.format == "csv":
@@ -59,7 +65,7 @@ class FileReader:
             found = reader.load(escaped_paths(listing)).schema
         except Exception as error:  # a file that is none of this format is told as Java tells it
             raise self._unreadable(error) from error
-        self._refuse_unknown(found)
+        self._refuse_unsuited(found)
         return ", ".join(f"{quote(field.name)} {field.dataType.simpleString()}" for field in found.fields)
 
     @property
@@ -83,6 +89,21 @@ class FileReader:
         name = "vk_files_" + hashlib.sha256(f"{self._source} {listing.version}".encode()).hexdigest()[:20]
         rows.select(*(quote(column.name) for column in self.columns)).createOrReplaceGlobalTempView(name)
         return f"global_temp.{name}"
+
+    def row_count(self, listing: Listing) -> int:
+        """At most so many rows: as the files tell, where they do, or as many short ones as there could be."""
+        counted = self._counted.get(listing.version)
+        if counted is None:
+            if self._options.format in _COUNTING:
+                found = self._spark.read.format(self._options.format).load(escaped_paths(listing))
+                counted = found.count()
+            else:
+                names = [field.name for field in self._fields.fields]
+                named = sum(len(name) + 4 for name in names) if self._options.format == "json" else 0
+                packed = any(path.endswith(_PACKED) for path in listing.files)
+                counted = listing.bytes // (2 * len(names) + named) * (_PACKS_BY if packed else 1) + 1
+            self._counted[listing.version] = counted
+        return counted
 
     def bad_rows(self, listing: Listing) -> DataFrame:
         """The bad rows of these files: ``file``, ``line`` where it can be told, ``record`` and ``reason``."""
@@ -151,8 +172,8 @@ class FileReader:
         assert isinstance(parsed, StructType)
         return parsed
 
-    def _refuse_unknown(self, schema: StructType) -> None:
-        """Raise if the key, or what is to be kept, is not among the columns."""
+    def _refuse_unsuited(self, schema: StructType) -> None:
+        """Raise if the key, or what is to be kept, is not among the columns, or cannot be kept."""
         known = {field.name for field in schema.fields}
         for name in (*self._options.key, *self._options.columns):
             if name not in known:
@@ -166,6 +187,13 @@ class FileReader:
                 f"source {self._source}: the key must be among the columns that are kept",
                 code="VK-SOURCE-OPTION",
             )
+        for field in schema.fields:
+            if "map<" in field.dataType.simpleString() and field.name in (self._options.columns or known):
+                raise DefinitionError(
+                    f"source {self._source}: column {field.name} has maps, which Spark cannot compare",
+                    code="VK-SOURCE-TYPE",
+                    hint="Name the columns to keep (option columns), or declare it as a struct or a string.",
+                )
         reserved = [name for name in known if name.casefold().startswith("_vk_")]
         if reserved:
             raise DefinitionError(

@@ -17,14 +17,11 @@ from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.define.sources import FileOptions, SourceDefinition, checked_options
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
-from viewkeeper.sources.differential import Differential
+from viewkeeper.sources.differential import Differential, unique
 from viewkeeper.sources.file_listing import Listing, list_files
 from viewkeeper.sources.file_reader import FileReader
 from viewkeeper.sources.quarantine import Quarantine
 from viewkeeper.sql.quoting import quote
-
-_BYTES_PER_ROW = 20
-"""A row has at least about so many bytes in a file: good enough to tell few from many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +62,7 @@ class FilesSource:
         if options.on_bad_rows == "quarantine":
             self._quarantine = Quarantine(spark, catalog, definition.name)
         self._listings: dict[str, Listing] = {}
+        self._rows_of: dict[str, int | None] = {}
         self._read: list[Listing] = []
         self._seen: str | None = None
 
@@ -138,7 +136,8 @@ class FilesSource:
 
     def rows(self, table: str, version: str | None) -> str:
         """All rows of the files of a listing, as they are now."""
-        return self._relation(self._listing(version))
+        rows = self._relation(self._listing(version))
+        return f"({unique(rows, self._options.key)})" if self._options.key else rows
 
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
@@ -174,7 +173,8 @@ class FilesSource:
         if self._quarantine is not None:
             bad = self._quarantine.take(self._reader, listing, self._read)
         self._read = []
-        self._shelf.save(listing.version, {"files": listing.to_json(), "bad_rows": bad})
+        rows = self._reader.row_count(listing)
+        self._shelf.save(listing.version, {"files": listing.to_json(), "bad_rows": bad, "rows": rows})
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """What was listed before is of no use any more."""
@@ -193,19 +193,23 @@ class FilesSource:
         return self._reader.relation(files)
 
     def _inserted(self, old: str | None, new: str, files: Listing) -> FileChange:
-        query = f"SELECT *, 1L AS {WEIGHT} FROM {self._relation(files)}"
+        rows = self._relation(files)
+        if self._options.key:
+            rows = f"({unique(rows, self._options.key, f'({self._seen})')})"
+        query = f"SELECT *, 1L AS {WEIGHT} FROM {rows}"
         told = f"{len(files.files)} new file{'s' if len(files.files) > 1 else ''}"
-        return FileChange(self._table, old, new, _about(files.bytes), 0, told, query)
+        return FileChange(self._table, old, new, self._reader.row_count(files), 0, told, query)
 
     def _compared(self, old: str | None, new: str, files: Listing) -> FileChange:
         assert self._seen is not None, "there is a base view if there was a version"
         columns = tuple((column.name, column.type) for column in self._reader.columns)
         compared = Differential(f"({self._seen})", self._relation(files), columns, self._options.key)
         form = compared.form(files.bytes)
-        rows = _about(files.bytes)
         keyed = "by key" if self._options.key else "as bags"
         told = f"snapshot differential, {keyed}, {form.value}"
-        return FileChange(self._table, old, new, rows, rows, told, compared.sql(form))
+        before = self._rows_of.get(old or "") or self._reader.row_count(self._listing(old))
+        rows = self._reader.row_count(files)
+        return FileChange(self._table, old, new, rows, max(1, before), told, compared.sql(form))
 
     def _list(self) -> Listing:
         listing = list_files(self._spark, self._name, self._options.path, checksum=self._options.checksum)
@@ -240,6 +244,7 @@ class FilesSource:
                     hint="Refresh with the policy full, or let it be auto.",
                 )
             self._listings[version] = Listing.of_json(kept["files"])
+            self._rows_of[version] = kept.get("rows")
         return self._listings[version]
 
     def _not_appended(self, after: Listing, path: str) -> SourceError:
@@ -249,7 +254,3 @@ class FilesSource:
             code="VK-FILE-CHANGED",
             hint="Bring it back as it was; or declare the source with mode 'replace', which follows that.",
         )
-
-
-def _about(size: int) -> int:
-    return max(1, size // _BYTES_PER_ROW)

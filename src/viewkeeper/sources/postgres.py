@@ -56,7 +56,22 @@ class PostgresSource(PostgresTables):
 
     def _refuse_unsuited(self, table: ServerTable) -> None:
         super()._refuse_unsuited(table)
-        if self._server.options.capture == "trigger":
+        by_trigger = self._server.options.capture == "trigger"
+        named = f"source {self._definition.name}: {table.namespace}.{table.name}"
+        if not table.is_whole:
+            raise DefinitionError(
+                f"{named} consists of other tables, and changes are told of those",
+                code="VK-SOURCE-SETUP",
+                hint="Name its parts as tables of the source, or compare: capture 'diff'.",
+            )
+        for column in table.columns:
+            if column.generated and not (by_trigger and column.generated == "s"):
+                raise DefinitionError(
+                    f"{named}: column {column.name} is worked out by the server, and not told with a change",
+                    code="VK-SOURCE-TYPE",
+                    hint="Compare instead: capture 'diff'.",
+                )
+        if by_trigger:
             return  # they tell whole rows
         if not (table.key and table.identity in "df") and table.identity != "f":
             raise DefinitionError(
@@ -121,7 +136,27 @@ class PostgresSource(PostgresTables):
         else:
             (start,) = {version for _, version in filter(None, self._seen.values())}
             self._transactions, position = self._captured.read(start, list(self._tables.values()))
+            self._require_same_tables()
         return dict.fromkeys(self._definition.all_tables, position)
+
+    def _require_same_tables(self) -> None:
+        """Asked after the changes were read: until then, at least, the tables were those that we know."""
+        for pinned, now in zip(self._tables.values(), self._server.tables(), strict=True):
+            what = None
+            if now.oid != pinned.oid:
+                what = "is another table of the same name"
+            elif now.key != pinned.key:
+                what = f"has the key ({', '.join(now.key)}) and had ({', '.join(pinned.key)})"
+            elif now.identity != pinned.identity and self._server.options.capture == "log":
+                what = "has another replica identity: the log tells rows by other columns"
+            elif not now.is_whole:
+                what = "has become a table that consists of others"
+            if what is not None:
+                raise SourceError(
+                    f"source {self._definition.name}: {pinned.namespace}.{pinned.name} {what}",
+                    code="VK-SOURCE-CHANGED",
+                    hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
+                )
 
     def holds(self, table: str, version: str) -> bool:
         """A snapshot is taken first: if nothing waits after that, it is the state of the version."""

@@ -100,7 +100,8 @@ class LogCapture:
             )
         if not replicates:
             found.append(f"the user may not replicate. ALTER ROLE {self._server.options.user} REPLICATION")
-        return found
+        untold = self._slot.unpublished() if self._server.options.publication is not None else None
+        return [*found, untold] if untold is not None else found
 
     def warnings(self) -> Sequence[str]:
         (kept,) = self._server.one("SELECT current_setting('max_slot_wal_keep_size')")

@@ -37,6 +37,8 @@ class PinnedTable:
     columns: tuple[tuple[str, str, str, int], ...]
     """Name, PostgreSQL's type, Spark's type and the type's number, of each."""
     key: tuple[str, ...]
+    oid: int = 0
+    identity: str = "d"
 
     @property
     def sql(self) -> str:
@@ -51,12 +53,14 @@ class PinnedTable:
         return {name: PostgresType(kind, spark) for name, kind, spark, _ in self.columns}
 
     def to_json(self) -> list[Any]:
-        return [self.namespace, self.name, [list(column) for column in self.columns], list(self.key)]
+        columns = [list(column) for column in self.columns]
+        return [self.namespace, self.name, columns, list(self.key), self.oid, self.identity]
 
     @classmethod
     def of_json(cls, data: Sequence[Any]) -> PinnedTable:
-        namespace, name, columns, key = data
-        return cls(namespace, name, tuple(tuple(column) for column in columns), tuple(key))
+        namespace, name, columns, key, oid, identity = data
+        pinned = tuple(tuple(column) for column in columns)
+        return cls(namespace, name, pinned, tuple(key), oid, identity)
 
 
 @dataclass(frozen=True, slots=True)

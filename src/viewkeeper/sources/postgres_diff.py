@@ -27,8 +27,8 @@ from viewkeeper.sql.quoting import literal, quote
 
 _SUMS = "sums"
 """Under this name the sums of the last poll are remembered, beside versions."""
-_SAME_TEXT = ("int", "bigint", "smallint", "string", "date")
-"""Types of which Spark and PostgreSQL write the same texts."""
+_SAME_TEXT = ("int", "bigint", "smallint", "string")
+"""Types of which Spark and PostgreSQL write the same texts; of dates, not those behind the year 9999."""
 _ROWS_PER_PART = 2_000
 _MOST_DIGITS = 3
 _BYTES_PER_ROW = 50

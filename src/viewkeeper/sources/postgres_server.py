@@ -38,6 +38,8 @@ class TableColumn:
     type: str
     spark: PostgresType | None
     type_id: int
+    generated: str = ""
+    """How the server works it out by itself: s(tored), v(irtual), or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class ServerTable:
     key: tuple[str, ...]
     identity: str
     """What the log holds of rows that go: d, n, f or i."""
+    is_whole: bool = True
+    """Whether its rows lie in itself, and not in partitions or in tables that inherit from it."""
 
     @property
     def sql(self) -> str:
@@ -170,7 +174,8 @@ class Server:
         namespace, _, table = name.rpartition(".")
         namespace = namespace or "public"
         found = connection.execute(
-            "SELECT c.oid, c.relreplident, c.relkind::text FROM pg_class c JOIN pg_namespace n "
+            "SELECT c.oid::bigint, c.relreplident::text, c.relkind::text, c.relkind = 'r' AND NOT EXISTS "
+            "(SELECT FROM pg_inherits i WHERE i.inhparent = c.oid) FROM pg_class c JOIN pg_namespace n "
             "ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
             (namespace, table),
         ).fetchone()
@@ -182,7 +187,8 @@ class Server:
             )
         columns = connection.execute(
             "SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid::bigint, "
-            "coalesce(e.typtype, t.typtype) = 'e' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+            "coalesce(e.typtype, t.typtype) = 'e', a.attgenerated::text "
+            "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
             "LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' "
             "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
             (found[0],),
@@ -198,11 +204,12 @@ class Server:
             table,
             found[0],
             tuple(
-                TableColumn(column, kind, spark_type(kind, is_enum=bool(is_enum)), type_id)
-                for column, kind, type_id, is_enum in columns
+                TableColumn(column, kind, spark_type(kind, is_enum=bool(is_enum)), type_id, generated)
+                for column, kind, type_id, is_enum, generated in columns
             ),
             tuple(column for (column,) in key),
             str(found[1]),
+            bool(found[3]),
         )
 
 

@@ -101,6 +101,14 @@ class Slot:
                 )
             every = Decoder().transactions(self._peek(connection, now))
             transactions = [each for each in every if each.end > lsn_of(position)]
+        untold = self.unpublished()
+        if untold is not None:
+            what, _, remedy = untold.partition(". ")
+            raise SourceError(
+                f"source {self._server.source}: {what}: changes may be missing",
+                code="VK-SLOT-LOST",
+                hint=f"{remedy}; then CREATE OR REPLACE SOURCE copies the tables anew.",
+            )
         self.looked_to = now
         return transactions, lsn_text(transactions[-1].end) if transactions else position
 
@@ -143,6 +151,49 @@ class Slot:
             )
             if self._server.options.publication is None:
                 connection.execute(f"DROP PUBLICATION IF EXISTS {quoted(self.name)}")
+
+    def unpublished(self) -> str | None:
+        """What the publication does not tell of our tables, with the remedy; ``None`` if it tells all."""
+        tables = [name if "." in name else f"public.{name}" for name in self._server.options.tables]
+        with self._server.asking() as connection:
+            found = connection.execute(
+                "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication "
+                "WHERE pubname = %s",
+                (self._publication,),
+            ).fetchone()
+            if found is None:
+                return f"there is no publication {self._publication}. {self._remedy('CREATE', tables)}"
+            if not found[0]:
+                return (
+                    f"the publication {self._publication} does not tell every kind of change. "
+                    f"ALTER PUBLICATION {quoted(self._publication)} SET (publish = 'insert, update, delete, truncate')"
+                )
+            narrowed = "false"
+            if connection.info.server_version >= 150000:
+                narrowed = (
+                    "p.rowfilter IS NOT NULL OR p.attnames <> (SELECT array_agg(a.attname ORDER BY a.attnum) "
+                    "FROM pg_attribute a "
+                    "WHERE a.attrelid = format('%%I.%%I', schemaname, tablename)::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')"
+                )
+            told = dict(
+                connection.execute(
+                    f"SELECT schemaname || '.' || tablename, {narrowed} FROM pg_publication_tables p "
+                    "WHERE pubname = %s",
+                    (self._publication,),
+                ).fetchall()
+            )
+        lacking = [name for name in tables if told.get(name, True)]
+        if not lacking:
+            return None
+        return (
+            f"the publication {self._publication} does not tell all of {', '.join(lacking)}. "
+            + self._remedy("ALTER", tables)
+        )
+
+    def _remedy(self, verb: str, tables: Sequence[str]) -> str:
+        named = ", ".join(".".join(quoted(part) for part in name.split(".", 1)) for name in tables)
+        how = "SET TABLE" if verb == "ALTER" else "FOR TABLE"
+        return f"{verb} PUBLICATION {quoted(self._publication)} {how} {named}"
 
     def _lost(self, what: str) -> SourceError:
         return SourceError(

@@ -51,7 +51,14 @@ class PostgresTables:
             )
         for table in found:
             self._refuse_unsuited(table)
-        if self._server.one("SELECT pg_is_in_recovery()")[0]:
+        standby, encoding = self._server.one("SELECT pg_is_in_recovery(), current_setting('server_encoding')")
+        if encoding != "UTF8":
+            raise DefinitionError(
+                f"source {self._definition.name}: the database has the encoding {encoding}",
+                code="VK-SOURCE-SETUP",
+                hint="Only UTF8 is read. Copy the database into one that is created with ENCODING 'UTF8'.",
+            )
+        if standby:
             raise DefinitionError(
                 f"source {self._definition.name}: the server is a standby",
                 code="VK-SOURCE-SETUP",
@@ -67,6 +74,8 @@ class PostgresTables:
                     if each.spark is not None
                 ),
                 table.key,
+                table.oid,
+                table.identity,
             )
             for table in found
         ]

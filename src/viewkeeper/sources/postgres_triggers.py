@@ -212,7 +212,10 @@ class TriggerCapture:
         return ()
 
     def problems(self) -> Sequence[str]:
-        names = [name if "." in name else f"public.{name}" for name in self._server.options.tables]
+        names = [
+            ".".join(quoted(part) for part in (name if "." in name else f"public.{name}").rsplit(".", 1))
+            for name in self._server.options.tables
+        ]
         with self._server.asking() as connection:
             lacking = [
                 name

@@ -43,12 +43,21 @@ class PostgresType:
     def is_array(self) -> bool:
         return self.name.endswith("[]")
 
+    @property
+    def element(self) -> PostgresType:
+        """The type of an array's values."""
+        return PostgresType(self.name.removesuffix("[]"), self.spark[len("array<") : -1])
+
     def value(self, text: str) -> str:
         """Spark's expression for a value, given one for its text."""
         if self.is_array:
-            element = PostgresType(self.name.removesuffix("[]"), self.spark[len("array<") : -1])
             parsed = f"from_json({text}, 'array<string>', map('mode', 'FAILFAST'))"
-            return f"transform({parsed}, _vk_e -> {element.value('_vk_e')})"
+            values = f"transform({parsed}, _vk_e -> {self.element.value('_vk_e')})"
+            told = f"concat('an array of several dimensions, or that does not begin at 1: ', {text})"
+            return (
+                f"CASE WHEN {text} IS NULL THEN NULL WHEN startswith({text}, '[') THEN {values} "
+                f"ELSE raise_error({told}) END"
+            )
         if self.spark == "string":
             return text
         if self.spark == "binary":
@@ -64,7 +73,14 @@ class PostgresType:
     def as_text(self, column: str) -> str:
         """PostgreSQL's expression for the text of a value, as :meth:`value` takes it."""
         if self.is_array:
-            return f"array_to_json({column})::text"
+            # The texts of its values, as JSON; an array of another shape as it is, which is no JSON array.
+            texts = f"json_agg({self.element.as_text('_vk_e')} ORDER BY _vk_at)"
+            values = f"unnest({column}) WITH ORDINALITY AS _vk_u(_vk_e, _vk_at)"
+            odd = f"array_ndims({column}) > 1 OR array_lower({column}, 1) <> 1"
+            return (
+                f"CASE WHEN {column} IS NULL THEN NULL WHEN {odd} THEN 'array ' || {column}::text "
+                f"ELSE (SELECT coalesce({texts}, '[]')::text FROM {values}) END"
+            )
         if self.name.startswith("character("):
             return f"textin(bpcharout({column}))"  # a cast would cut the blanks off
         return f"{column}::text"

@@ -1,0 +1,79 @@
+"""Delta tables as sources: what only they can do to us. What all sources promise is in the contract suite."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from source_harness import DELTA_KINDS, DeltaHarness
+from test_source_contract import check
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+FEED, VECTORS, REWRITING = DELTA_KINDS
+
+
+def log_file(spark: SparkSession, subject: DeltaHarness, version: str) -> Path:
+    location = spark.sql(f"DESCRIBE DETAIL {subject.name}").collect()[0]["location"]
+    return Path(location.removeprefix("file:")) / "_delta_log" / f"{int(version):020d}.json"
+
+
+def rewrite(file: Path, actions: list[dict[str, object]]) -> None:
+    """Another writer's commit: what the protocol leaves to the writer may be missing."""
+    file.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    for checksum in file.parent.glob(f"*{file.stem}.crc"):
+        checksum.unlink()
+
+
+@pytest.mark.parametrize("kind", [FEED, REWRITING], ids=str)
+def test_a_commit_that_tells_nothing_of_itself_is_not_taken_for_nothing(
+    spark: SparkSession, kind: object
+) -> None:
+    """``commitInfo`` is optional."""
+    subject = DeltaHarness(spark, kind)  # type: ignore[arg-type]
+    subject.insert(0, 20)
+    old = subject.version()
+    subject.sql("DELETE FROM {t} WHERE id < 10")
+    new = subject.version()
+    assert new is not None
+    file = log_file(spark, subject, new)
+    actions = [json.loads(line) for line in file.read_text().splitlines()]
+    rewrite(file, [action for action in actions if "commitInfo" not in action])
+    change = check(subject, old, new, "a delete")
+    assert change is not None and change.deleted >= 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "then"),
+    [(REWRITING, "DELETE FROM {t} WHERE id < 10"), (VECTORS, "DELETE FROM {t} WHERE id = 3")],
+    ids=["whole", "in part"],
+)
+def test_a_file_that_is_described_anew_and_then_goes(spark: SparkSession, kind: object, then: str) -> None:
+    """Tables whose rows are to be tracked, or whose statistics are gathered, add their files once more."""
+    subject = DeltaHarness(spark, kind)  # type: ignore[arg-type]
+    subject.insert(0, 10, part="0")
+    subject.insert(10, 20, part="0")
+    old = subject.version()
+    subject.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    subject.sql(then)
+    check(subject, old, subject.version(), then)
+
+
+def test_values_that_become_folders(spark: SparkSession) -> None:
+    """The log writes the names of folders as a URL would."""
+    subject = DeltaHarness(spark, REWRITING)
+    subject.sql("DROP TABLE {t}")
+    subject.sql("CREATE TABLE {t} (id INT, part STRING) USING delta PARTITIONED BY (part)")
+    odd = ["a b", "50%", "a/b", "a=b", "ü", "x:y", "'q'", "a+b", "a%20b", "[1]", "#", "?"]
+    values = ", ".join(f'({at}, "{value}")' for at, value in enumerate(odd))
+    subject.sql(f"INSERT INTO {{t}} VALUES {values}")
+    old = subject.version()
+    subject.sql("UPDATE {t} SET id = id + 100")
+    change = subject.source.change(subject.table, old, subject.version())
+    assert change is not None
+    numbers = range(len(odd))
+    expected = {(at,): -1 for at in numbers} | {(at + 100,): 1 for at in numbers}
+    assert subject.delta(change, ("id",)) == expected
