@@ -166,14 +166,16 @@ class Slot:
             if not found[0]:
                 return (
                     f"the publication {self._publication} does not tell every kind of change. "
-                    f"ALTER PUBLICATION {quoted(self._publication)} SET (publish = 'insert, update, delete, truncate')"
+                    f"ALTER PUBLICATION {quoted(self._publication)} "
+                    "SET (publish = 'insert, update, delete, truncate')"
                 )
             narrowed = "false"
             if connection.info.server_version >= 150000:
                 narrowed = (
                     "p.rowfilter IS NOT NULL OR p.attnames <> (SELECT array_agg(a.attname ORDER BY a.attnum) "
                     "FROM pg_attribute a "
-                    "WHERE a.attrelid = format('%%I.%%I', schemaname, tablename)::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')"
+                    "WHERE a.attrelid = format('%%I.%%I', schemaname, tablename)::regclass "
+                    "AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')"
                 )
             told = dict(
                 connection.execute(
