@@ -26,7 +26,7 @@ from viewkeeper.sql.quoting import literal, quote
 HASH_FROM_BYTES = 32 << 20
 """States of fewer bytes are compared whole: two passes over them would take longer than one."""
 
-_SEEDS = (1, 2)
+SEEDS = (1, 2)
 _NESTED = ("array<", "map<", "struct<", "variant")
 
 
@@ -97,7 +97,7 @@ class Differential:
     def _by_hash(self) -> str:
         """Which keys, or which fingerprints, do not come out even; then the rows that have them."""
         by = [quote(name) for name in self.key] or ["_vk_1"]
-        first, second = (self._fingerprint(seed) for seed in _SEEDS)
+        first, second = (fingerprint([name for name, _ in self.columns], seed) for seed in SEEDS)
         wanted = {"_vk_1": first, "_vk_2": f"shiftright({second}, 32)"}
         added = ["sum(_vk_side)", "sum(_vk_2 * _vk_side)"]
         if self.key:
@@ -126,10 +126,12 @@ class Differential:
             f"{rows(self.seen, -1)}\nUNION ALL\n{rows(self.there, 1)}"
         )
 
-    def _fingerprint(self, seed: int) -> str:
-        """NULL hashes like nothing at all, so where a NULL stands is part of it."""
-        nulls = ", ".join(f"isnull({name})" for name in self._names)
-        return f"xxhash64({seed}, {', '.join(self._names)}, {nulls})"
+
+def fingerprint(columns: Sequence[str], seed: int) -> str:
+    """64 bits of a row. NULL hashes like nothing at all, so where a NULL stands is part of it."""
+    names = [quote(name) for name in columns]
+    nulls = ", ".join(f"isnull({name})" for name in names)
+    return f"xxhash64({seed}, {', '.join(names)}, {nulls})"
 
 
 def unique(rows: str, key: Sequence[str], seen: str | None = None) -> str:

@@ -21,7 +21,7 @@ from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.define.sources import JdbcOptions, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
-from viewkeeper.sources.differential import Differential
+from viewkeeper.sources.differential import SEEDS, Differential, fingerprint, unique
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.quoting import quote
 
@@ -149,8 +149,7 @@ class JdbcSource:
         self.let_go()
         self._rows = self._checked().persist(StorageLevel.DISK_ONLY)
         self._rows.createOrReplaceGlobalTempView(self._view)
-        names = ", ".join(quote(column.name) for column in self._columns)
-        hashes = [f"xxhash64({seed}, {names})" for seed in (1, 2)]
+        hashes = [fingerprint([column.name for column in self._columns], seed) for seed in SEEDS]
         # Sums of halves: neither the order of rows nor an overflow changes them.
         sums = [f"sum({half})" for h in hashes for half in (f"shiftright({h}, 32)", f"{h} & 4294967295L")]
         row = self._told(self._rows.selectExpr("count(*)", *sums))
@@ -170,7 +169,8 @@ class JdbcSource:
             raise SourceError(
                 f"source {self._name}: its rows of before are not kept", code="VK-SOURCE-EXPIRED"
             )
-        return f"global_temp.{self._view}"
+        there = f"global_temp.{self._view}"
+        return f"({unique(there, self._options.key)})" if self._options.key else there
 
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
@@ -180,7 +180,7 @@ class JdbcSource:
             return None
         assert self._seen is not None, "there is a base view if there was a version"
         columns = tuple((column.name, column.type) for column in self._columns)
-        compared = Differential(f"({self._seen})", self.rows(table, new), columns, self._options.key)
+        compared = Differential(f"({self._seen})", f"global_temp.{self._view}", columns, self._options.key)
         form = compared.form(self._count * _BYTES_PER_ROW)
         keyed = "by key" if self._options.key else "as bags"
         before = int((self._shelf.load(_COUNTED) or {"rows": self._count})["rows"])

@@ -26,7 +26,7 @@ from viewkeeper.sources.postgres_tables import PostgresTables
 from viewkeeper.sql.quoting import literal, quote
 
 _SUMS = "sums"
-"""Under this name the sums of the last poll are remembered, beside versions."""
+"""Under this name the sums of each table are remembered, by version."""
 _SAME_TEXT = ("int", "bigint", "smallint", "string")
 """Types of which Spark and PostgreSQL write the same texts; of dates, not those behind the year 9999."""
 _ROWS_PER_PART = 2_000
@@ -130,8 +130,7 @@ class PostgresDiffSource(PostgresTables):
         if old == new or seen is None or self._snapshot is None:
             return None
         pinned, sums = self._tables[table], self._sums[table]
-        before = self._remembered().get(table, {})
-        known: Sums = before["sums"] if before.get("version") == old else {}
+        known: Sums = self._remembered().get(table, {}).get(old, {})
         parts = sorted(part for part in {*known, *sums} if known.get(part) != sums.get(part))
         digits = max((len(part) for part in parts), default=0)
         comparable = bool(known) and digits > 0 and {len(part) for part in (*known, *sums)} == {digits}
@@ -145,18 +144,25 @@ class PostgresDiffSource(PostgresTables):
         columns = tuple((name, spark) for name, _, spark, _ in pinned.columns)
         compared = Differential(f"({rows})", there, columns, pinned.key)
         count = sum(int(sums[part][0]) for part in parts if part in sums) if comparable else _rows(sums)
-        gone = sum(int(known[part][0]) for part in parts if part in known) if comparable else _rows(known)
+        gone = (
+            sum(int(known[part][0]) for part in parts if part in known)
+            if comparable
+            else _rows(known or sums)
+        )
         query = compared.sql(compared.form(count * _BYTES_PER_ROW))
         return DiffChange(table, old, new, count, max(1, gone), told, query)
 
     def confirm(self, version: Mapping[str, str | None]) -> None:
-        """Remember the sums; should the epoch not be published, they are of no version that anybody has."""
-        state = {
-            table: {"version": told, "sums": self._sums[table]}
-            for table, told in version.items()
-            if table in self._sums
-        }
-        self._shelf.save(_SUMS, {**self._remembered(), **state})
+        """Remember the sums beside those of the version that was seen: should the epoch not be published,
+        those are the ones that count."""
+        remembered = dict(self._remembered())
+        for table in version:
+            if table in self._sums:
+                seen = self._seen.get(table)
+                kept = remembered.get(table, {})
+                before = {} if seen is None else {each: kept[each] for each in (seen[1],) if each in kept}
+                remembered[table] = {**before, _version(self._sums[table]): self._sums[table]}
+        self._shelf.save(_SUMS, remembered)
 
     def _remembered(self) -> Mapping[str, Any]:
         return self._shelf.load(_SUMS) or {}
