@@ -215,6 +215,8 @@ def sources(ctx: typer.Context, project: ProjectFolder = None, *, json: Json = F
 
     if ctx.invoked_subcommand is None:
         raise typer.Exit(commands.sources(Output(json=json), project))
+    if project is not None or json:
+        raise typer.BadParameter(f"write --project and --json behind {ctx.invoked_subcommand}")
 
 
 @sources_app.command("check")

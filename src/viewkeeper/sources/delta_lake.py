@@ -112,6 +112,8 @@ class DeltaSource:
         return {}
 
     def rows(self, table: str, version: str | None) -> str:
+        if version is None:
+            return f"(SELECT * FROM {self._name} WHERE false)"
         return f"{self._name} VERSION AS OF {version}"
 
     def change(
