@@ -184,7 +184,9 @@ class PostgresOptions(_WithPassword):
     """Tables with their schema; each gets a base view, in a namespace of the source's name."""
 
 
-_URL = re.compile(r"jdbc:(?P<database>[a-z0-9]+):(?P<rest>[^?;]+)(?:[?;](?P<settings>.*))?", re.IGNORECASE)
+_URL = re.compile(r"jdbc:(?P<database>[a-z0-9]+):(?P<rest>[^?;()]+)(?:[?;](?P<settings>.*))?", re.IGNORECASE)
+_ORACLES = re.compile(r"(thin|oci\d?):", re.IGNORECASE)
+"""How Oracle's URLs begin."""
 _URL_SETTINGS = frozenset(
     {"ssl", "sslmode", "usessl", "requiressl", "encrypt", "databasename", "currentschema", "servertimezone"}
 )
@@ -197,7 +199,7 @@ class JdbcOptions(_WithPassword):
 
     url: str
     table: str
-    driver: str | None = Field(default=None, pattern=r"[\w.$]+")
+    driver: str | None = Field(default=None, pattern=r"^[\w.$]+$")
     """The class of the driver, where Spark does not find it by the URL."""
     key: Names = ()
     columns: Names = ()
@@ -214,7 +216,8 @@ class JdbcOptions(_WithPassword):
             name = each.partition("=")[0].strip()
             if name and name.casefold() not in _URL_SETTINGS:
                 raise ValueError(f"url: {name} may not be set in it; {', '.join(sorted(_URL_SETTINGS))} may")
-        if "@" in found["rest"] and ":" in found["rest"].rpartition("@")[0].rpartition("/")[2]:
+        who, at, _ = _ORACLES.sub("", found["rest"]).rpartition("@")
+        if at and re.search("[:/]", who.removeprefix("//")):
             raise ValueError("url: a password in it would be kept as it is; use password_env")
         if _TABLE.fullmatch(self.table) is None:
             raise ValueError("table: the name of a table, with its schema if need be")

@@ -27,7 +27,8 @@ HASH_FROM_BYTES = 32 << 20
 """States of fewer bytes are compared whole: two passes over them would take longer than one."""
 
 SEEDS = (1, 2)
-_NESTED = ("array<", "map<", "struct<", "variant")
+NESTED = ("array<", "map<", "struct<", "variant")
+"""Types whose values a fingerprint does not tell apart: NULLs within them hash like nothing."""
 
 
 class Form(Enum):
@@ -48,7 +49,7 @@ class Differential:
 
     def form(self, size: int) -> Form:
         """For states of so many bytes."""
-        nested = any(kind.startswith(_NESTED) for _, kind in self.columns)
+        nested = any(kind.startswith(NESTED) for _, kind in self.columns)
         return Form.SORT_MERGE if nested or size < HASH_FROM_BYTES else Form.HASH
 
     def sql(self, form: Form) -> str:

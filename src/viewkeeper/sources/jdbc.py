@@ -21,7 +21,7 @@ from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.define.sources import JdbcOptions, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
-from viewkeeper.sources.differential import SEEDS, Differential, fingerprint, unique
+from viewkeeper.sources.differential import NESTED, SEEDS, Differential, fingerprint, unique
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.quoting import quote
 
@@ -84,6 +84,14 @@ class JdbcSource:
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
         """With the columns that the table has now."""
         there = {column.name: column for column in _columns_of(self._read())}
+        for column in there.values():
+            if column.type.startswith(NESTED) and column.name in (self._options.columns or there):
+                raise DefinitionError(
+                    f"source {self._name}: column {column.name} has the type {column.type}, which cannot be "
+                    "told apart by a digest",
+                    code="VK-SOURCE-TYPE",
+                    hint="Name the columns to keep (option columns) without it.",
+                )
         for name in (*self._options.columns, *self._options.key):
             if name not in there:
                 raise DefinitionError(

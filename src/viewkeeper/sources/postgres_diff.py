@@ -127,8 +127,9 @@ class PostgresDiffSource(PostgresTables):
     ) -> DiffChange | None:
         assert new is not None
         seen = self._seen[table]
-        if old == new or seen is None or self._snapshot is None:
+        if old == new:
             return None
+        assert seen is not None and self._snapshot is not None, "asked after current(), of what was shown"
         pinned, sums = self._tables[table], self._sums[table]
         known: Sums = self._remembered().get(table, {}).get(old, {})
         parts = sorted(part for part in {*known, *sums} if known.get(part) != sums.get(part))
