@@ -151,8 +151,11 @@ loses them; earlier versions know nothing of this setting, and need it not."""
 
 
 def _sibling(spark: SparkSession) -> SparkSession:
-    sibling = _clone_without_temporary_views(spark) if is_connect(spark) else _new_session(spark)
-    apply_settings(sibling, BINDING)
+    if is_connect(spark):
+        return _clone_without_temporary_views(spark)  # where a view over bound parameters needs the new way
+    sibling = _new_session(spark)
+    if "io.delta." in setting(spark, "spark.sql.extensions", ""):
+        apply_settings(sibling, BINDING)
     return sibling
 
 
