@@ -130,8 +130,8 @@ def test_a_database_that_does_not_answer(
     wh = open_warehouse(tmp_path / "warehouse")
     server = prepared(tmp_path_factory.mktemp("pg"))
     try:
-        server.sql("CREATE TABLE t (id INT, name TEXT)", "GRANT SELECT ON t TO keeper")
-        server.sql("INSERT INTO t VALUES (1, 'a')")
+        server.sql("CREATE TABLE t (id INT, name TEXT, tags TEXT[])", "GRANT SELECT ON t TO keeper")
+        server.sql("INSERT INTO t VALUES (1, 'a', '{x,NULL}')")
         url = f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?sslmode=disable"
         who = f"url '{url}', user 'keeper', password_env 'VK_TEST_PASSWORD'"
         with pytest.raises(ViewkeeperError) as refused:
@@ -142,6 +142,9 @@ def test_a_database_that_does_not_answer(
         server.sql("INSERT INTO t VALUES (2, 'b')")
         wh.refresh()
         assert wh.sql("SELECT * FROM t").count() == 2
+        server.sql("UPDATE t SET tags = '{NULL,x}' WHERE id = 1")
+        wh.refresh()
+        assert wh.sql("SELECT tags FROM t WHERE id = 1").collect()[0]["tags"] == [None, "x"]
     finally:
         server.stop("immediate")
     with pytest.raises(ViewkeeperError) as refused:

@@ -98,7 +98,7 @@ class Differential:
     def _by_hash(self) -> str:
         """Which keys, or which fingerprints, do not come out even; then the rows that have them."""
         by = [quote(name) for name in self.key] or ["_vk_1"]
-        first, second = (fingerprint([name for name, _ in self.columns], seed) for seed in SEEDS)
+        first, second = (fingerprint(self._names, seed) for seed in SEEDS)
         wanted = {"_vk_1": first, "_vk_2": f"shiftright({second}, 32)"}
         added = ["sum(_vk_side)", "sum(_vk_2 * _vk_side)"]
         if self.key:
@@ -128,11 +128,10 @@ class Differential:
         )
 
 
-def fingerprint(columns: Sequence[str], seed: int) -> str:
+def fingerprint(values: Sequence[str], seed: int) -> str:
     """64 bits of a row. NULL hashes like nothing at all, so where a NULL stands is part of it."""
-    names = [quote(name) for name in columns]
-    nulls = ", ".join(f"isnull({name})" for name in names)
-    return f"xxhash64({seed}, {', '.join(names)}, {nulls})"
+    nulls = ", ".join(f"isnull({value})" for value in values)
+    return f"xxhash64({seed}, {', '.join(values)}, {nulls})"
 
 
 def unique(rows: str, key: Sequence[str], seen: str | None = None) -> str:

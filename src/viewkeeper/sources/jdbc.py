@@ -84,14 +84,6 @@ class JdbcSource:
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
         """With the columns that the table has now."""
         there = {column.name: column for column in _columns_of(self._read())}
-        for column in there.values():
-            if column.type.startswith(NESTED) and column.name in (self._options.columns or there):
-                raise DefinitionError(
-                    f"source {self._name}: column {column.name} has the type {column.type}, which cannot be "
-                    "told apart by a digest",
-                    code="VK-SOURCE-TYPE",
-                    hint="Name the columns to keep (option columns) without it.",
-                )
         for name in (*self._options.columns, *self._options.key):
             if name not in there:
                 raise DefinitionError(
@@ -157,7 +149,7 @@ class JdbcSource:
         self.let_go()
         self._rows = self._checked().persist(StorageLevel.DISK_ONLY)
         self._rows.createOrReplaceGlobalTempView(self._view)
-        hashes = [fingerprint([column.name for column in self._columns], seed) for seed in SEEDS]
+        hashes = [fingerprint([_hashed(column) for column in self._columns], seed) for seed in SEEDS]
         # Sums of halves: neither the order of rows nor an overflow changes them.
         sums = [f"sum({half})" for h in hashes for half in (f"shiftright({h}, 32)", f"{h} & 4294967295L")]
         row = self._told(self._rows.selectExpr("count(*)", *sums))
@@ -266,6 +258,14 @@ class JdbcSource:
             code="VK-SOURCE-UNREACHABLE",
             hint="Is the database up, are user, password, table and the driver's class right?",
         )
+
+
+def _hashed(column: SourceColumn) -> str:
+    """What stands for a value in the digest: NULLs within an array hash like nothing, but not in its text."""
+    name = quote(column.name)
+    if not column.type.startswith(NESTED):
+        return name
+    return f"to_json(named_struct('v', {name}), map('ignoreNullFields', 'false'))"
 
 
 def _columns_of(rows: DataFrame) -> tuple[SourceColumn, ...]:
