@@ -25,14 +25,8 @@ def install(project: Project, name: str, *, run: bool) -> str:
             code="VK-SOURCE-SETUP",
             hint="Only capture 'trigger' does.",
         )
-    tables = [".".join(quoted(part) for part in _parts(table)) for table in options.tables]
-    sql = install_sql(tables, options.user)
+    sql = install_sql([quoted(*path) for path in options.paths], options.user)
     if run:
         with Server(name, options).asking() as connection:
             connection.execute(sql)
     return sql
-
-
-def _parts(table: str) -> tuple[str, str]:
-    namespace, _, name = table.rpartition(".")
-    return namespace or "public", name

@@ -183,6 +183,12 @@ class PostgresOptions(_WithPassword):
     tables: Names = Field(min_length=1)
     """Tables with their schema; each gets a base view, in a namespace of the source's name."""
 
+    @property
+    def paths(self) -> tuple[tuple[str, str], ...]:
+        """Schema and name of each table; the schema is *public* if none is named."""
+        parted = (name.rpartition(".") for name in self.tables)
+        return tuple((schema or "public", table) for schema, _, table in parted)
+
 
 _URL = re.compile(r"jdbc:(?P<database>[a-z0-9]+):(?P<rest>[^?;()]+)(?:[?;](?P<settings>.*))?", re.IGNORECASE)
 _ORACLES = re.compile(r"(thin|oci\d?):", re.IGNORECASE)

@@ -66,7 +66,6 @@ class Differential:
         """The copies of a key are counted on the way: counting them needs the same order as joining."""
         key = [quote(name) for name in self.key]
         both = " AND ".join(f"o.{name} <=> n.{name}" for name in key)
-        counted = f"count(*) OVER (PARTITION BY {', '.join(key)}) AS _vk_copies"
         same = " AND ".join(f"o.{name} <=> n.{name}" for name in self._names)
         rows = ", ".join(
             f"named_struct({self._labelled(side)}, '{WEIGHT}', {weight}L, "
@@ -77,7 +76,7 @@ class Differential:
             f"SELECT {', '.join(self._names)}, {WEIGHT} FROM (\n"
             f"  SELECT /*+ MERGE(n) */ inline(array({rows})) FROM\n"
             f"  (SELECT *, 1 AS _vk_copies FROM {self.seen}) AS o\n"
-            f"  FULL OUTER JOIN (SELECT *, {counted} FROM {self.there}) AS n ON {both}\n"
+            f"  FULL OUTER JOIN ({_counted(self.there, key)}) AS n ON {both}\n"
             f"  WHERE {_once('coalesce(n._vk_copies, 1)', [f'n.{name}' for name in key])}\n"
             f"  AND (o._vk_copies IS NULL OR n._vk_copies IS NULL OR NOT ({same}))\n"
             ") WHERE _vk_is"
@@ -137,7 +136,7 @@ def fingerprint(values: Sequence[str], seed: int) -> str:
 def unique(rows: str, key: Sequence[str], seen: str | None = None) -> str:
     """A SELECT of rows whose keys must come once: within them, and not in what was ``seen`` before."""
     names = [quote(name) for name in key]
-    counted = f"SELECT *, count(*) OVER (PARTITION BY {', '.join(names)}) AS _vk_copies FROM {rows}"
+    counted = _counted(rows, names)
     if seen is None:
         once = _once("_vk_copies", names)
         return f"SELECT * EXCEPT (_vk_copies) FROM ({counted}) WHERE {once}"
@@ -148,6 +147,11 @@ def unique(rows: str, key: Sequence[str], seen: str | None = None) -> str:
         f"SELECT n.* EXCEPT (_vk_copies) FROM ({counted}) AS n LEFT JOIN ({known}) AS o ON {both} "
         f"WHERE {once}"
     )
+
+
+def _counted(rows: str, key: Sequence[str]) -> str:
+    """Rows, each with the copies that there are of its key."""
+    return f"SELECT *, count(*) OVER (PARTITION BY {', '.join(key)}) AS _vk_copies FROM {rows}"
 
 
 def _once(count: str, key: Sequence[str]) -> str:

@@ -8,46 +8,25 @@ are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.define.sources import FileOptions, SourceDefinition, checked_options
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
+from viewkeeper.sources.contract import Capabilities, Description, Shelf, Statistics
 from viewkeeper.sources.differential import Differential, unique
+from viewkeeper.sources.extracted import Extracted, QueriedChange, as_problem
 from viewkeeper.sources.file_listing import Listing, list_files
 from viewkeeper.sources.file_reader import FileReader
 from viewkeeper.sources.quarantine import Quarantine
-from viewkeeper.sql.quoting import quote
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """The delta between two listings, as queries that are written already."""
-
-    table: str
-    old: str | None
-    new: str
-    inserted: int
-    deleted: int
-    method: str
-    query: str
-    reason: str | None = None
-
-    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """One."""
-        names = ", ".join(quote(name) for name in (*columns, WEIGHT))
-        return (f"SELECT {names} FROM (\n{self.query}\n)",)
-
-
-class FilesSource:
+class FilesSource(Extracted):
     """The files of one source. Declared with a schema, or with that of its first files."""
 
     capabilities = Capabilities(rows_at_version=False, lists_versions=False, acknowledges=False)
-    read_options: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, spark: SparkSession, definition: SourceDefinition, shelf: Shelf, catalog: str) -> None:
         options = checked_options(definition)
@@ -70,27 +49,18 @@ class FilesSource:
         """With the columns of the files: as declared, or as the files that are there have them."""
         return replace(definition, facts=(("schema", self._reader.pinned_schema(self._list())),))
 
-    def give_up(self) -> None:
-        """Nothing was begun."""
-
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen = rows
 
-    def holds(self, table: str, version: str) -> bool:
-        return self.current()[table] == version
-
     def let_go(self) -> None:
         """Nothing is open."""
-
-    def rest(self) -> None:
-        """Files keep nothing for us."""
 
     def problems(self) -> Sequence[str]:
         """Reading every file would tell more, and take as long as a refresh."""
         try:
             self._reader.relation(self._list())
         except SourceError as error:
-            return (f"{error.message}. {error.hint or ''}",)
+            return (as_problem(error),)
         return ()
 
     def current(self) -> Mapping[str, str | None]:
@@ -99,40 +69,12 @@ class FilesSource:
         self._read = []
         return {self._table: listing.version}
 
-    def versions_after(self, table: str, version: str | None) -> Sequence[str]:
-        now = self.current()[table]
-        return () if now is None or now == version else (now,)
-
-    def columns(self, table: str) -> tuple[SourceColumn, ...]:
-        return self._reader.columns
-
     def describe(self, table: str) -> Description:
         return Description(self._reader.columns, None, self._options.key)
-
-    def schema(self, table: str) -> tuple[SourceColumn, ...]:
-        return self._reader.columns
-
-    def schema_version(self, table: str, version: str | None) -> str | None:
-        """Pinned when it was declared."""
-        return "pinned"
-
-    def identity(self, table: str) -> str | None:
-        return None
 
     def statistics(self, table: str, version: str | None) -> Statistics:
         listing = self._listing(version)
         return Statistics(None, listing.bytes, len(listing.files))
-
-    def row_count(self, table: str, version: str | None) -> int | None:
-        return None
-
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
-        return {}
-
-    def extents(
-        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
-    ) -> Mapping[str, Extents]:
-        return {}
 
     def rows(self, table: str, version: str | None) -> str:
         """All rows of the files of a listing, as they are now."""
@@ -141,7 +83,7 @@ class FilesSource:
 
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
-    ) -> FileChange | None:
+    ) -> QueriedChange | None:
         assert new is not None
         if old == new:
             return None
@@ -173,7 +115,8 @@ class FilesSource:
         if self._quarantine is not None:
             bad = self._quarantine.take(self._reader, listing, self._read)
         self._read = []
-        rows = self._reader.row_count(listing)
+        # What only ever comes is never compared: nobody will ask how many rows there were.
+        rows = None if self._options.mode == "append" else self._reader.row_count(listing)
         self._shelf.save(listing.version, {"files": listing.to_json(), "bad_rows": bad, "rows": rows})
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
@@ -192,15 +135,15 @@ class FilesSource:
         self._read.append(files)
         return self._reader.relation(files)
 
-    def _inserted(self, old: str | None, new: str, files: Listing) -> FileChange:
+    def _inserted(self, old: str | None, new: str, files: Listing) -> QueriedChange:
         rows = self._relation(files)
         if self._options.key:
             rows = f"({unique(rows, self._options.key, f'({self._seen})')})"
         query = f"SELECT *, 1L AS {WEIGHT} FROM {rows}"
         told = f"{len(files.files)} new file{'s' if len(files.files) > 1 else ''}"
-        return FileChange(self._table, old, new, self._reader.row_count(files), 0, told, query)
+        return QueriedChange(self._table, old, new, self._reader.row_count(files), 0, told, (query,))
 
-    def _compared(self, old: str | None, new: str, files: Listing) -> FileChange:
+    def _compared(self, old: str | None, new: str, files: Listing) -> QueriedChange:
         assert self._seen is not None, "there is a base view if there was a version"
         columns = tuple((column.name, column.type) for column in self._reader.columns)
         compared = Differential(f"({self._seen})", self._relation(files), columns, self._options.key)
@@ -209,7 +152,7 @@ class FilesSource:
         told = f"snapshot differential, {keyed}, {form.value}"
         before = self._rows_of.get(old or "") or self._reader.row_count(self._listing(old))
         rows = self._reader.row_count(files)
-        return FileChange(self._table, old, new, rows, max(1, before), told, compared.sql(form))
+        return QueriedChange(self._table, old, new, rows, max(1, before), told, (compared.sql(form),))
 
     def _list(self) -> Listing:
         listing = list_files(self._spark, self._name, self._options.path, checksum=self._options.checksum)

@@ -10,19 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeeper.algebra.empty_terms import Extents
-from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.define.sources import JdbcOptions, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError, SourceError
-from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
+from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn
 from viewkeeper.sources.differential import NESTED, SEEDS, Differential, fingerprint, unique
 from viewkeeper.sources.drift import compare_schemas
+from viewkeeper.sources.extracted import Extracted, QueriedChange, as_problem
 from viewkeeper.sql.quoting import quote
 
 _COUNTED = "counted"
@@ -41,29 +40,10 @@ _FETCH_ROWS = 10_000
 _BYTES_PER_ROW = 50
 
 
-@dataclass(frozen=True, slots=True)
-class JdbcChange:
-    """The delta between what was seen of the table and what is there."""
-
-    table: str
-    old: str | None
-    new: str
-    inserted: int
-    deleted: int
-    method: str
-    query: str
-    reason: str | None = None
-
-    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
-        names = ", ".join(quote(name) for name in (*columns, WEIGHT))
-        return (f"SELECT {names} FROM (\n{self.query}\n)",)
-
-
-class JdbcSource:
+class JdbcSource(Extracted):
     """One table."""
 
     capabilities = Capabilities(rows_at_version=False, lists_versions=False, acknowledges=False)
-    read_options: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, spark: SparkSession, definition: SourceDefinition, shelf: Shelf, catalog: str) -> None:
         options = checked_options(definition)
@@ -95,50 +75,17 @@ class JdbcSource:
         columns = [[column.name, column.type] for name, column in there.items() if name in kept]
         return replace(definition, facts=(("columns", json.dumps(columns)),))
 
-    def give_up(self) -> None:
-        self.let_go()
-
     def problems(self) -> Sequence[str]:
         try:
             self._checked()
         except SourceError as error:
-            return (f"{error.message}. {error.hint or ''}",)
+            return (as_problem(error),)
         return ()
-
-    def release(self) -> None:
-        self.let_go()
 
     # What it is.
 
-    def columns(self, table: str) -> tuple[SourceColumn, ...]:
-        return self._columns
-
     def describe(self, table: str) -> Description:
         return Description(self._columns, None, self._options.key)
-
-    def schema(self, table: str) -> tuple[SourceColumn, ...]:
-        return self._columns
-
-    def schema_version(self, table: str, version: str | None) -> str | None:
-        """Pinned when it was declared."""
-        return "pinned"
-
-    def identity(self, table: str) -> str | None:
-        return None
-
-    def statistics(self, table: str, version: str | None) -> Statistics:
-        return Statistics(None, None, None)
-
-    def row_count(self, table: str, version: str | None) -> int | None:
-        return None
-
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
-        return {}
-
-    def extents(
-        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
-    ) -> Mapping[str, Extents]:
-        return {}
 
     # Where it stands.
 
@@ -156,13 +103,6 @@ class JdbcSource:
         self._count = row[0] or 0
         return {self._table: hashlib.sha256(json.dumps(row).encode()).hexdigest()[:16]}
 
-    def holds(self, table: str, version: str) -> bool:
-        return self.current()[table] == version
-
-    def versions_after(self, table: str, version: str | None) -> Sequence[str]:
-        now = self.current()[table]
-        return () if now is None or now == version else (now,)
-
     def rows(self, table: str, version: str | None) -> str:
         """What was read last."""
         if self._rows is None:
@@ -174,7 +114,7 @@ class JdbcSource:
 
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
-    ) -> JdbcChange | None:
+    ) -> QueriedChange | None:
         assert new is not None
         if old == new:
             return None
@@ -185,19 +125,13 @@ class JdbcSource:
         keyed = "by key" if self._options.key else "as bags"
         before = int((self._shelf.load(_COUNTED) or {"rows": self._count})["rows"])
         told = f"snapshot differential, {keyed}, {form.value}"
-        return JdbcChange(table, old, new, self._count, max(before, 1), told, compared.sql(form))
+        return QueriedChange(table, old, new, self._count, max(before, 1), told, (compared.sql(form),))
 
     # After the epoch.
 
     def confirm(self, version: Mapping[str, str | None]) -> None:
         """What was read is kept here; how many rows it has is a bound for what can go next time."""
         self._shelf.save(_COUNTED, {"rows": self._count})
-
-    def acknowledge(self, version: Mapping[str, str | None]) -> None:
-        self.let_go()
-
-    def rest(self) -> None:
-        self.let_go()
 
     def let_go(self) -> None:
         if self._rows is not None:

@@ -21,10 +21,11 @@ from pyspark.sql import SparkSession
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.contract import Shelf
+from viewkeeper.sources.extracted import QueriedChange, as_problem
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import RowChange, Transaction
 from viewkeeper.sources.postgres_capture import Capture, capture_of
-from viewkeeper.sources.postgres_delta import STAGED, LogDelta, PinnedTable, signed_rows
+from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
 from viewkeeper.sources.postgres_server import ServerTable
 from viewkeeper.sources.postgres_tables import PostgresTables
 
@@ -87,17 +88,17 @@ class PostgresSource(PostgresTables):
                 self._refuse_unsuited(table)
             return [*self._captured.problems(), *self._captured.warnings()]
         except (SourceError, DefinitionError) as error:
-            return (f"{error.message}. {error.hint or ''}",)
+            return (as_problem(error),)
 
     def release(self) -> None:
         """What captures changes goes: a slot that nobody reads fills the server's disk."""
-        self._end_reading()
+        self.let_go()
         for name in self._known_captures():
             self._capture(name).release()
 
     def give_up(self) -> None:
         """It was not declared after all: only what captured changes before is left."""
-        self._end_reading()
+        self.let_go()
         kept = self._shelf.load(_CAPTURE)
         if kept is not None:
             self._capture(kept["name"]).release()
@@ -127,7 +128,7 @@ class PostgresSource(PostgresTables):
 
     def current(self) -> Mapping[str, str | None]:
         """All tables stand at one position: behind the last transaction that is read."""
-        self._end_reading()
+        self.let_go()
         if any(self._seen.get(table) is None for table in self._definition.all_tables):
             # If one table is copied, all are: what the others have not seen yet comes with the copy.
             self._snapshot = self._captured.begin(list(self._tables.values()))
@@ -160,23 +161,19 @@ class PostgresSource(PostgresTables):
 
     def holds(self, table: str, version: str) -> bool:
         """A snapshot is taken first: if nothing waits after that, it is the state of the version."""
-        self._end_reading()
+        self.let_go()
         tables = list(self._tables.values())
         self._snapshot = self._captured.begin(tables)
         waiting, _ = self._captured.read(version, tables)
         if waiting:
-            self._end_reading()
+            self.let_go()
         return not waiting
-
-    def versions_after(self, table: str, version: str | None) -> Sequence[str]:
-        now = self.current()[table]
-        return () if now is None or now == version else (now,)
 
     # Changes.
 
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
-    ) -> LogDelta | None:
+    ) -> QueriedChange | None:
         assert new is not None
         if old == new:
             return None
@@ -197,7 +194,9 @@ class PostgresSource(PostgresTables):
         found = signed_rows(net, pinned, seen[0])
         name = self._named(self._spark.createDataFrame(found.table()), table, new)
         selects = tuple(select.replace(STAGED, name) for select in found.selects)
-        return LogDelta(table, old, new, found.inserted, found.deleted, selects, len(self._transactions))
+        count = len(self._transactions)
+        told = f"{count:,} transaction{'s' if count != 1 else ''}"
+        return QueriedChange(table, old, new, found.inserted, found.deleted, told, selects)
 
     @staticmethod
     def _concerning(pinned: PinnedTable, transaction: Transaction) -> list[RowChange]:
@@ -224,7 +223,7 @@ class PostgresSource(PostgresTables):
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """The server may forget what the epoch covers."""
-        self._end_reading()
+        self.let_go()
         (position,) = set(version.values())
         if position is not None:
             self._captured.acknowledge(position)

@@ -42,7 +42,7 @@ class PinnedTable:
 
     @property
     def sql(self) -> str:
-        return f"{quoted(self.namespace)}.{quoted(self.name)}"
+        return quoted(self.namespace, self.name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,28 +61,6 @@ class PinnedTable:
         namespace, name, columns, key, oid, identity = data
         pinned = tuple(tuple(column) for column in columns)
         return cls(namespace, name, pinned, tuple(key), oid, identity)
-
-
-@dataclass(frozen=True, slots=True)
-class LogDelta:
-    """What transactions did to a table."""
-
-    table: str
-    old: str | None
-    new: str
-    inserted: int
-    deleted: int
-    selects: tuple[str, ...]
-    transactions: int
-    reason: str | None = None
-
-    @property
-    def method(self) -> str:
-        return f"{self.transactions:,} transaction{'s' if self.transactions != 1 else ''}"
-
-    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
-        names = ", ".join(quote(name) for name in (*columns, WEIGHT))
-        return tuple(f"SELECT {names} FROM (\n{select}\n)" for select in self.selects)
 
 
 @dataclass(frozen=True, slots=True)

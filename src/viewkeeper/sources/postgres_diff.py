@@ -10,16 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.differential import Differential
+from viewkeeper.sources.extracted import QueriedChange, as_problem
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import quoted
 from viewkeeper.sources.postgres_tables import PostgresTables
@@ -35,24 +35,6 @@ _BYTES_PER_ROW = 50
 
 Sums = dict[str, list[str]]
 """Of each part the rows and two sums of their digests."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiffChange:
-    """The delta between what was seen of a table and what is there."""
-
-    table: str
-    old: str | None
-    new: str
-    inserted: int
-    deleted: int
-    method: str
-    query: str
-    reason: str | None = None
-
-    def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
-        names = ", ".join(quote(name) for name in (*columns, WEIGHT))
-        return (f"SELECT {names} FROM (\n{self.query}\n)",)
 
 
 class PostgresDiffSource(PostgresTables):
@@ -73,12 +55,12 @@ class PostgresDiffSource(PostgresTables):
                 self._refuse_unsuited(table)
                 self._server.one(f"SELECT count(*) FROM (SELECT 1 FROM {table.sql} LIMIT 1) AS t")
         except (SourceError, DefinitionError) as error:
-            return (f"{error.message}. {error.hint or ''}",)
+            return (as_problem(error),)
         return ()
 
     def current(self) -> Mapping[str, str | None]:
         """Each table stands where its sums say, all in one snapshot."""
-        self._end_reading()
+        self.let_go()
         self._require_columns()
         self._snapshot = self._server.snapshot("SELECT 0")
         self._sums = {name: self._added_up(table) for name, table in self._tables.items()}
@@ -115,16 +97,9 @@ class PostgresDiffSource(PostgresTables):
             raise self._server.refused(error) from None
         return {part: [count, first, second] for part, count, first, second in found}
 
-    def holds(self, table: str, version: str) -> bool:
-        return self.current()[table] == version
-
-    def versions_after(self, table: str, version: str | None) -> Sequence[str]:
-        now = self.current()[table]
-        return () if now is None or now == version else (now,)
-
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
-    ) -> DiffChange | None:
+    ) -> QueriedChange | None:
         assert new is not None
         seen = self._seen[table]
         if old == new:
@@ -151,7 +126,7 @@ class PostgresDiffSource(PostgresTables):
             else _rows(known or sums)
         )
         query = compared.sql(compared.form(count * _BYTES_PER_ROW))
-        return DiffChange(table, old, new, count, max(1, gone), told, query)
+        return QueriedChange(table, old, new, count, max(1, gone), told, (query,))
 
     def confirm(self, version: Mapping[str, str | None]) -> None:
         """Remember the sums beside those of the version that was seen: should the epoch not be published,
@@ -167,18 +142,6 @@ class PostgresDiffSource(PostgresTables):
 
     def _remembered(self) -> Mapping[str, Any]:
         return self._shelf.load(_SUMS) or {}
-
-    def acknowledge(self, version: Mapping[str, str | None]) -> None:
-        self._end_reading()
-
-    def rest(self) -> None:
-        self._end_reading()
-
-    def release(self) -> None:
-        self._end_reading()
-
-    def give_up(self) -> None:
-        self._end_reading()
 
 
 def _rows(sums: Sums) -> int:

@@ -58,7 +58,7 @@ class ServerTable:
 
     @property
     def sql(self) -> str:
-        return f"{quoted(self.namespace)}.{quoted(self.name)}"
+        return quoted(self.namespace, self.name)
 
 
 @dataclass(slots=True)
@@ -168,11 +168,11 @@ class Server:
     def tables(self) -> tuple[ServerTable, ...]:
         """The tables that the source names; one that is not there, or cannot be read, is an error."""
         with self.asking() as connection:
-            return tuple(self._table(connection, name) for name in self.options.tables)
+            return tuple(self._table(connection, *path) for path in self.options.paths)
 
-    def _table(self, connection: psycopg.Connection[tuple[Any, ...]], name: str) -> ServerTable:
-        namespace, _, table = name.rpartition(".")
-        namespace = namespace or "public"
+    def _table(
+        self, connection: psycopg.Connection[tuple[Any, ...]], namespace: str, table: str
+    ) -> ServerTable:
         found = connection.execute(
             "SELECT c.oid::bigint, c.relreplident::text, c.relkind::text, c.relkind = 'r' AND NOT EXISTS "
             "(SELECT FROM pg_inherits i WHERE i.inhparent = c.oid) FROM pg_class c JOIN pg_namespace n "
@@ -213,13 +213,13 @@ class Server:
         )
 
 
-def quoted(name: str) -> str:
-    """An identifier for PostgreSQL.
+def quoted(*path: str) -> str:
+    """An identifier for PostgreSQL, or a path of them.
 
-    >>> quoted('a"b')
-    '"a""b"'
+    >>> quoted('a"b'), quoted("public", "t")
+    ('"a""b"', '"public"."t"')
     """
-    return '"' + name.replace('"', '""') + '"'
+    return ".".join('"' + name.replace('"', '""') + '"' for name in path)
 
 
 def text_literal(value: str) -> str:

@@ -154,7 +154,7 @@ class Slot:
 
     def unpublished(self) -> str | None:
         """What the publication does not tell of our tables, with the remedy; ``None`` if it tells all."""
-        tables = [name if "." in name else f"public.{name}" for name in self._server.options.tables]
+        tables = self._server.options.paths
         with self._server.asking() as connection:
             found = connection.execute(
                 "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication "
@@ -177,14 +177,12 @@ class Slot:
                     "WHERE a.attrelid = format('%%I.%%I', schemaname, tablename)::regclass "
                     "AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')"
                 )
-            told = dict(
-                connection.execute(
-                    f"SELECT schemaname || '.' || tablename, {narrowed} FROM pg_publication_tables p "
-                    "WHERE pubname = %s",
-                    (self._publication,),
-                ).fetchall()
-            )
-        lacking = [name for name in tables if told.get(name, True)]
+            told = connection.execute(
+                f"SELECT schemaname, tablename, {narrowed} FROM pg_publication_tables p WHERE pubname = %s",
+                (self._publication,),
+            ).fetchall()
+        whole = {(schema, table) for schema, table, is_narrowed in told if not is_narrowed}
+        lacking = [".".join(path) for path in tables if path not in whole]
         if not lacking:
             return None
         return (
@@ -192,8 +190,8 @@ class Slot:
             + self._remedy("ALTER", tables)
         )
 
-    def _remedy(self, verb: str, tables: Sequence[str]) -> str:
-        named = ", ".join(".".join(quoted(part) for part in name.split(".", 1)) for name in tables)
+    def _remedy(self, verb: str, tables: Sequence[tuple[str, str]]) -> str:
+        named = ", ".join(quoted(*path) for path in tables)
         how = "SET TABLE" if verb == "ALTER" else "FOR TABLE"
         return f"{verb} PUBLICATION {quoted(self._publication)} {how} {named}"
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError, SourceError
-from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn, Statistics
+from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn
+from viewkeeper.sources.extracted import Extracted
 from viewkeeper.sources.postgres_copy import Copying
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, ServerTable, Snapshot
 
 
-class PostgresTables:
+class PostgresTables(Extracted):
     """Tables as they were when the source was declared, and a snapshot in which they can be read."""
 
     capabilities = Capabilities(rows_at_version=False, lists_versions=False, acknowledges=True)
-    read_options: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, spark: SparkSession, definition: SourceDefinition, shelf: Shelf, catalog: str) -> None:
         options = checked_options(definition)
@@ -98,35 +96,10 @@ class PostgresTables:
     def _fact(self, name: str) -> str:
         return dict(self._definition.facts)[name]
 
-    def columns(self, table: str) -> tuple[SourceColumn, ...]:
-        return tuple(SourceColumn(name, spark) for name, _, spark, _ in self._tables[table].columns)
-
     def describe(self, table: str) -> Description:
-        return Description(self.columns(table), None, self._tables[table].key)
-
-    def schema(self, table: str) -> tuple[SourceColumn, ...]:
-        return self.columns(table)
-
-    def schema_version(self, table: str, version: str | None) -> str | None:
-        """Pinned when it was declared; the log tells when a table changes."""
-        return "pinned"
-
-    def identity(self, table: str) -> str | None:
-        return None
-
-    def statistics(self, table: str, version: str | None) -> Statistics:
-        return Statistics(None, None, None)
-
-    def row_count(self, table: str, version: str | None) -> int | None:
-        return None
-
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
-        return {}
-
-    def extents(
-        self, table: str, old: str | None, new: str | None, columns: Sequence[str]
-    ) -> Mapping[str, Extents]:
-        return {}
+        pinned = self._tables[table]
+        columns = tuple(SourceColumn(name, spark) for name, _, spark, _ in pinned.columns)
+        return Description(columns, None, pinned.key)
 
     # What is read.
 
@@ -155,9 +128,6 @@ class PostgresTables:
         return f"global_temp.{name}"
 
     def let_go(self) -> None:
-        self._end_reading()
-
-    def _end_reading(self) -> None:
         while self._views:
             self._spark.catalog.dropGlobalTempView(self._views.pop())
         if self._snapshot is not None:

@@ -212,10 +212,7 @@ class TriggerCapture:
         return ()
 
     def problems(self) -> Sequence[str]:
-        names = [
-            ".".join(quoted(part) for part in (name if "." in name else f"public.{name}").rsplit(".", 1))
-            for name in self._server.options.tables
-        ]
+        names = [quoted(*path) for path in self._server.options.paths]
         with self._server.asking() as connection:
             lacking = [
                 name

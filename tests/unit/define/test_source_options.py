@@ -351,37 +351,6 @@ def test_statements_are_read(sql: str, expected: Statement) -> None:
     assert parse_statement(sql) == expected
 
 
-@pytest.mark.parametrize(
-    ("sql", "at", "expected"),
-    [
-        ("CREATE SOURCE", "SOURCE", "a name, but the text ends"),
-        ("CREATE SOURCE 's' USING files", "'s'", "a name"),
-        ("CREATE SOURCE a.b USING files", ".", "Expected USING"),
-        ("CREATE SOURCE s", "s", "Expected USING"),
-        ("CREATE SOURCE s USING", "USING", "a kind, such as files"),
-        ("CREATE SOURCE s USING 'files'", "'files'", "a kind, such as files"),
-        ("CREATE SOURCE s USING files (path '/in')", "(", "the end of the statement"),
-        ("CREATE SOURCE s USING files OPTIONS", "OPTIONS", "Expected ("),
-        ("CREATE SOURCE s USING files OPTIONS ()", ")", "a name"),
-        ("CREATE SOURCE s USING files OPTIONS (path)", ")", "a value"),
-        ("CREATE SOURCE s USING files OPTIONS (path '/in'", "'/in'", "Expected )"),
-        ("CREATE SOURCE s USING files OPTIONS (path '/in',)", ")", "a name"),
-        ("CREATE SOURCE s USING files OPTIONS (path '/in' format 'csv')", "format", "Expected )"),
-        ("CREATE SOURCE s USING files AS SELECT 1", "AS", "the end of the statement"),
-        ("DROP SOURCE", "SOURCE", "a name, but the text ends"),
-        ("DROP SOURCE s CASCADE", "CASCADE", "the end of the statement"),
-        ("SHOW SOURCES LIKE 'a'", "LIKE", "the end of the statement"),
-    ],
-)
-def test_statements_that_are_malformed(sql: str, at: str, expected: str) -> None:
-    with pytest.raises(DefinitionError) as error:
-        parse_statement(sql)
-    assert error.value.code == "VK-SYNTAX"
-    assert expected in error.value.message
-    assert error.value.position is not None
-    assert sql[error.value.position.start :].startswith(at)
-
-
 def declared(sql: str) -> SourceDefinition:
     statement = parse_statement(sql)
     assert isinstance(statement, CreateSource)
