@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from viewkeeper.errors import DefinitionError, SetupError
 from viewkeeper.sql.quoting import show_path
@@ -71,6 +79,59 @@ def _names(value: object) -> object:
 
 
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_names)]
+
+
+def _parted(value: object) -> object:
+    """Parts at commas that stand neither in brackets nor in quotes.
+
+    >>> _parted("public.a (x, y) WHERE (z IN ('(', ',')), b")
+    ("public.a (x, y) WHERE (z IN ('(', ','))", 'b')
+    """
+    if not isinstance(value, str):
+        return value
+    parts, depth, quote = [""], 0, ""
+    for char in value:
+        if quote or char in "'\"`":
+            quote = (quote if char != quote else "") if quote else char
+        else:
+            depth += {"(": 1, ")": -1}.get(char, 0)
+        if char == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return tuple(part.strip() for part in parts)
+
+
+_WANTED = re.compile(
+    r"(?P<path>[^()]+?)\s*(?:\((?P<columns>[^()]*)\))?\s*(?:\bWHERE\s*\((?P<where>.*)\))?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTable:
+    """What is wanted of a table: some of its columns, some of its rows; all, where nothing is said."""
+
+    schema: str
+    name: str
+    columns: tuple[str, ...] = ()
+    where: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> WantedTable:
+        """As in PostgreSQL's CREATE PUBLICATION.
+
+        >>> WantedTable.of("public.orders (id, total) WHERE (total > 0)")
+        WantedTable(schema='public', name='orders', columns=('id', 'total'), where='total > 0')
+        """
+        found = _WANTED.fullmatch(text)
+        if found is None:
+            raise ValueError(f"write a table as schema.name (column, …) WHERE (condition), not {text!r}")
+        schema, _, name = found["path"].rpartition(".")
+        columns = tuple(part.strip() for part in found["columns"].split(",")) if found["columns"] else ()
+        if "" in (name, *columns) or found["columns"] == "" or (found["where"] or "x").isspace():
+            raise ValueError(f"a name is missing in {text!r}")
+        return cls(schema or "public", name, columns, found["where"])
 
 
 class _Options(BaseModel):
@@ -180,14 +241,28 @@ class PostgresOptions(_WithPassword):
     *diff*: by comparing with what was seen; SELECT is all that it takes."""
     publication: str | None = Field(default=None, min_length=1)
     """A publication of these tables that somebody made for us; without one we make, and drop, our own."""
-    tables: Names = Field(min_length=1)
-    """Tables with their schema; each gets a base view, in a namespace of the source's name."""
+    tables: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_parted), Field(min_length=1)
+    ]
+    """Tables with their schema; each gets a base view, in a namespace of the source's name. What is kept of
+    one may be narrowed, as in a publication: ``public.orders (id, total) WHERE (total > 0)``."""
+
+    @field_validator("tables")
+    @classmethod
+    def _are_tables(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for each in given:
+            WantedTable.of(each)
+        return given
+
+    @property
+    def wanted(self) -> tuple[WantedTable, ...]:
+        """Each table; its schema is *public* if none is named."""
+        return tuple(WantedTable.of(each) for each in self.tables)
 
     @property
     def paths(self) -> tuple[tuple[str, str], ...]:
-        """Schema and name of each table; the schema is *public* if none is named."""
-        parted = (name.rpartition(".") for name in self.tables)
-        return tuple((schema or "public", table) for schema, _, table in parted)
+        """Schema and name of each table."""
+        return tuple((each.schema, each.name) for each in self.wanted)
 
 
 _URL = re.compile(r"jdbc:(?P<database>[a-z0-9]+):(?P<rest>[^?;()]+)(?:[?;](?P<settings>.*))?", re.IGNORECASE)

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from viewkeeper.define.sources import FileOptions
 from viewkeeper.errors import DefinitionError, SourceError
+from viewkeeper.sources.conditions import require_condition
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.file_listing import FileState, Listing, escaped, escaped_paths
 from viewkeeper.sql.quoting import literal, quote
@@ -174,6 +175,8 @@ class FileReader:
 
     def _refuse_unsuited(self, schema: StructType) -> None:
         """Raise if the key, or what is to be kept, is not among the columns, or cannot be kept."""
+        columns = [SourceColumn(field.name, field.dataType.simpleString()) for field in schema.fields]
+        require_condition(self._spark, self._source, self._options.where, columns)
         known = {field.name for field in schema.fields}
         for name in (*self._options.key, *self._options.columns):
             if name not in known:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.define.sources import JdbcOptions, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError, SourceError
+from viewkeeper.sources.conditions import require_condition
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn
 from viewkeeper.sources.differential import NESTED, SEEDS, Differential, fingerprint, unique
 from viewkeeper.sources.drift import compare_schemas
@@ -63,7 +64,7 @@ class JdbcSource(Extracted):
 
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
         """With the columns that the table has now."""
-        there = {column.name: column for column in _columns_of(self._read())}
+        there = {column.name: column for column in _columns_of(self._whole())}
         for name in (*self._options.columns, *self._options.key):
             if name not in there:
                 raise DefinitionError(
@@ -71,6 +72,7 @@ class JdbcSource(Extracted):
                     code="VK-SOURCE-OPTION",
                     hint=f"There are: {', '.join(there)}.",
                 )
+        require_condition(self._spark, self._name, self._options.where, tuple(there.values()))
         kept = dict.fromkeys((*self._options.key, *self._options.columns)) if self._options.columns else there
         columns = [[column.name, column.type] for name, column in there.items() if name in kept]
         return replace(definition, facts=(("columns", json.dumps(columns)),))
@@ -158,6 +160,11 @@ class JdbcSource(Extracted):
         return found.select(*(quote(column.name) for column in self._columns))
 
     def _read(self) -> DataFrame:
+        """The rows to keep."""
+        found = self._whole()
+        return found if self._options.where is None else found.where(self._options.where)
+
+    def _whole(self) -> DataFrame:
         given = {
             "url": self._options.url,
             "dbtable": self._options.table,
@@ -168,8 +175,7 @@ class JdbcSource(Extracted):
         }
         told = {key: value for key, value in given.items() if value is not None}
         try:
-            found = self._spark.read.format("jdbc").options(**told).load()
-            return found if self._options.where is None else found.where(self._options.where)
+            return self._spark.read.format("jdbc").options(**told).load()
         except Exception as error:
             raise self._refused(error) from None
 

@@ -65,15 +65,30 @@ class PostgresSource(PostgresTables):
                 code="VK-SOURCE-SETUP",
                 hint="Name its parts as tables of the source, or compare: capture 'diff'.",
             )
-        for column in table.columns:
+        for column in table.kept:
             if column.generated and not (by_trigger and column.generated == "s"):
                 raise DefinitionError(
                     f"{named}: column {column.name} is worked out by the server, and not told with a change",
                     code="VK-SOURCE-TYPE",
-                    hint="Compare instead: capture 'diff'.",
+                    hint="Leave the column out, or compare instead: capture 'diff'.",
                 )
         if by_trigger:
             return  # they tell whole rows
+        if table.identity == "f" and any(column.generated for column in table.columns):
+            raise DefinitionError(
+                f"{named} has REPLICA IDENTITY FULL and a column that the server works out: PostgreSQL 18 "
+                "refuses to change the rows of such a table once it is published",
+                code="VK-SOURCE-IDENTITY",
+                hint="Capture changes by triggers, or compare: capture 'trigger', capture 'diff'.",
+            )
+        large = next((column.name for column in table.kept if column.is_large), None)
+        if table.identity != "f" and large is not None and table.where is not None:
+            raise DefinitionError(
+                f"{named}: only some rows are kept, and the log does not tell column {large} of a row that "
+                "comes among them when the value stays as it is",
+                code="VK-SOURCE-IDENTITY",
+                hint=f"ALTER TABLE {table.sql} REPLICA IDENTITY FULL",
+            )
         if not (table.key and table.identity in "df") and table.identity != "f":
             raise DefinitionError(
                 f"source {self._definition.name}: the log does not tell which row of {table.namespace}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,15 +20,21 @@ _DRIVER = "org.postgresql.Driver"
 
 
 class Copying:
-    """One table, of which these columns are wanted."""
+    """One table, of which these columns are wanted, and these rows, as far as the server can tell."""
 
     def __init__(
-        self, spark: SparkSession, server: Server, table: str, types: Mapping[str, PostgresType]
+        self,
+        spark: SparkSession,
+        server: Server,
+        table: str,
+        types: Mapping[str, PostgresType],
+        wanted: str = "",
     ) -> None:
         self._spark = spark
         self._server = server
         self._table = table
         self._types = types
+        self._wanted = [wanted] if wanted else []
 
     def rows(self, snapshot: str, condition: str = "") -> DataFrame:
         """The rows of a snapshot, which must last until they are read."""
@@ -39,8 +45,8 @@ class Copying:
         texts = reduce(
             DataFrame.unionAll,
             (
-                self._read(f"SELECT {columns} FROM {self._table}{part}", snapshot)
-                for part in ([f" WHERE {condition}"] if condition else self._ranges())
+                self._read(f"SELECT {columns} FROM {self._table}{_where([*self._wanted, part])}", snapshot)
+                for part in ([condition] if condition else self._ranges())
             ),
         )
         return texts.selectExpr(
@@ -62,8 +68,7 @@ class Copying:
             return [""]
         edges = [int(blocks) * at // parts for at in range(parts)]
         return [
-            f" WHERE ctid >= '({start},0)'::tid"
-            + (f" AND ctid < '({end},0)'::tid" if end is not None else "")
+            f"ctid >= '({start},0)'::tid" + (f" AND ctid < '({end},0)'::tid" if end is not None else "")
             for start, end in zip(edges, [*edges[1:], None], strict=True)
         ]
 
@@ -95,3 +100,8 @@ class Copying:
                     hint="Add org.postgresql:postgresql to spark.jars.packages.",
                 ) from None
             raise self._server.refused(error) from None
+
+
+def _where(conditions: Sequence[str]) -> str:
+    given = [each for each in conditions if each]
+    return f" WHERE {' AND '.join(given)}" if given else ""

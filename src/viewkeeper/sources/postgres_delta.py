@@ -1,8 +1,9 @@
 """The net changes of a table as signed rows: what is sent to Spark, and the SELECTs over it.
 
-With a key K, and T the touched keys with their last states, S the rows as they were seen::
+With a key K, and T the touched keys with their last states, S the rows as they were seen, c the condition by
+which rows are kept::
 
-    Δ = −(S ⋉ T)  +  (T, where a row is left; what the log does not hold comes from S)
+    Δ = −(S ⋉ T)  +  σ_c(T, where a row is left; what the log does not hold comes from S)
 """
 
 from __future__ import annotations
@@ -35,10 +36,14 @@ class PinnedTable:
     namespace: str
     name: str
     columns: tuple[tuple[str, str, str, int], ...]
-    """Name, PostgreSQL's type, Spark's type and the type's number, of each."""
+    """Of each that is kept: name, PostgreSQL's type, Spark's type and the type's number."""
     key: tuple[str, ...]
     oid: int = 0
     identity: str = "d"
+    where: str | None = None
+    """Which rows are kept; all, if nothing is said."""
+    layout: tuple[tuple[str, int], ...] = ()
+    """Names and numbers of types of all its columns, also of those that are not kept."""
 
     @property
     def sql(self) -> str:
@@ -54,13 +59,27 @@ class PinnedTable:
 
     def to_json(self) -> list[Any]:
         columns = [list(column) for column in self.columns]
-        return [self.namespace, self.name, columns, list(self.key), self.oid, self.identity]
+        layout = [list(column) for column in self.layout]
+        return [
+            self.namespace,
+            self.name,
+            columns,
+            list(self.key),
+            self.oid,
+            self.identity,
+            self.where,
+            layout,
+        ]
 
     @classmethod
     def of_json(cls, data: Sequence[Any]) -> PinnedTable:
-        namespace, name, columns, key, oid, identity = data
-        pinned = tuple(tuple(column) for column in columns)
-        return cls(namespace, name, pinned, tuple(key), oid, identity)
+        namespace, name, columns, key, oid, identity, where, layout = data
+        kept, every = (tuple(tuple(column) for column in each) for each in (columns, layout))
+        return cls(namespace, name, kept, tuple(key), oid, identity, where, every)
+
+    def kept(self, query: str) -> str:
+        """Those rows of a SELECT of Spark's that are kept."""
+        return query if self.where is None else f"SELECT * FROM ({query}) WHERE ({self.where}\n)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +118,7 @@ def signed_rows(net: NetChanges, table: PinnedTable, seen: str) -> SignedRows:
 def _bag(net: NetChanges, table: PinnedTable) -> SignedRows:
     rows = [(*_texts(table, row), weight) for row, weight in net.rows.items() if weight]
     weights = [weight for weight in net.rows.values() if weight]
-    select = f"SELECT {_values(table, '')}, {WEIGHT} FROM {STAGED}"
+    select = table.kept(f"SELECT {_values(table, '')}, {WEIGHT} FROM {STAGED}")
     schema = (*((name, "string") for name in _text_names(table)), (WEIGHT, "bigint"))
     return SignedRows(
         rows,
@@ -138,7 +157,7 @@ def _keyed(net: NetChanges, table: PinnedTable, seen: str) -> SignedRows:
     values, origin = _values(table, "t."), ""
     if has_gaps:
         values, origin = _filled(table), f" LEFT JOIN ({seen}) AS s ON {_matching(table, '_vk_was_')}"
-    came = f"SELECT {values}, 1L AS {WEIGHT} FROM {STAGED} AS t{origin} WHERE t._vk_is"
+    came = table.kept(f"SELECT {values}, 1L AS {WEIGHT} FROM {STAGED} AS t{origin} WHERE t._vk_is")
     alive = sum(state.row is not None for state in net.keys.values())
     return SignedRows(rows, schema, (gone, came), alive, len(net.keys))
 

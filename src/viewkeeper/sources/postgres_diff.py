@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import DefinitionError, SourceError
+from viewkeeper.sources.conditions import pushed
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.differential import Differential
 from viewkeeper.sources.extracted import QueriedChange, as_problem
@@ -85,13 +86,15 @@ class PostgresDiffSource(PostgresTables):
         )
         part = _part_in_database(table, _digits(table, int(rows)))
         columns = ", ".join(quoted(name) for name in table.names)
+        wanted = pushed(table.where, table.types)
         halves = [
             f"sum(('x' || substr(h, {start}, 16))::bit(64)::bigint::numeric)::text" for start in (1, 17)
         ]
         try:
             found = self._snapshot.connection.execute(
                 f"SELECT p, count(*)::text, {', '.join(halves)} FROM "
-                f"(SELECT {part} AS p, md5(ROW({columns})::text) AS h FROM {table.sql}) AS t GROUP BY p"
+                f"(SELECT {part} AS p, md5(ROW({columns})::text) AS h FROM {table.sql}"
+                f"{f' WHERE {wanted}' if wanted else ''}) AS t GROUP BY p"
             ).fetchall()
         except Exception as error:
             raise self._server.refused(error) from None

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from viewkeeper.define.sources import PostgresOptions
+from viewkeeper.define.sources import PostgresOptions, WantedTable
 from viewkeeper.errors import DefinitionError, SetupError, SourceError
 from viewkeeper.sources.postgres_types import PostgresType, spark_type
 
@@ -40,6 +40,8 @@ class TableColumn:
     type_id: int
     generated: str = ""
     """How the server works it out by itself: s(tored), v(irtual), or not at all."""
+    is_large: bool = False
+    """Whether its values may lie outside of the row, and then are not told when they stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,16 @@ class ServerTable:
     """What the log holds of rows that go: d, n, f or i."""
     is_whole: bool = True
     """Whether its rows lie in itself, and not in partitions or in tables that inherit from it."""
+    where: str | None = None
+    """Which rows are wanted; all, if nothing is said."""
+    named: frozenset[str] = frozenset()
+    """The columns that are wanted; none if all are."""
+
+    @property
+    def kept(self) -> tuple[TableColumn, ...]:
+        """The columns that a base view holds: those that are wanted, and the key."""
+        names = self.named | set(self.key) if self.named else {each.name for each in self.columns}
+        return tuple(each for each in self.columns if each.name in names)
 
     @property
     def sql(self) -> str:
@@ -168,11 +180,10 @@ class Server:
     def tables(self) -> tuple[ServerTable, ...]:
         """The tables that the source names; one that is not there, or cannot be read, is an error."""
         with self.asking() as connection:
-            return tuple(self._table(connection, *path) for path in self.options.paths)
+            return tuple(self._table(connection, wanted) for wanted in self.options.wanted)
 
-    def _table(
-        self, connection: psycopg.Connection[tuple[Any, ...]], namespace: str, table: str
-    ) -> ServerTable:
+    def _table(self, connection: psycopg.Connection[tuple[Any, ...]], wanted: WantedTable) -> ServerTable:
+        namespace, table = wanted.schema, wanted.name
         found = connection.execute(
             "SELECT c.oid::bigint, c.relreplident::text, c.relkind::text, c.relkind = 'r' AND NOT EXISTS "
             "(SELECT FROM pg_inherits i WHERE i.inhparent = c.oid) FROM pg_class c JOIN pg_namespace n "
@@ -187,7 +198,7 @@ class Server:
             )
         columns = connection.execute(
             "SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid::bigint, "
-            "coalesce(e.typtype, t.typtype) = 'e', a.attgenerated::text "
+            "coalesce(e.typtype, t.typtype) = 'e', a.attgenerated::text, a.attstorage <> 'p' "
             "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
             "LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' "
             "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
@@ -199,17 +210,29 @@ class Server:
             "WHERE i.indrelid = %s AND i.indisprimary AND i.indimmediate ORDER BY k.at",
             (found[0],),
         ).fetchall()
+        there = [column for column, *_ in columns]
+        missing = next((column for column in wanted.columns if column not in there), None)
+        if missing is not None:
+            raise DefinitionError(
+                f"source {self.source}: there is no column {missing} in {namespace}.{table}",
+                code="VK-SOURCE-OPTION",
+                hint=f"There are: {', '.join(there)}.",
+            )
         return ServerTable(
             namespace,
             table,
             found[0],
             tuple(
-                TableColumn(column, kind, spark_type(kind, is_enum=bool(is_enum)), type_id, generated)
-                for column, kind, type_id, is_enum, generated in columns
+                TableColumn(
+                    column, kind, spark_type(kind, is_enum=bool(is_enum)), type_id, generated, is_large
+                )
+                for column, kind, type_id, is_enum, generated, is_large in columns
             ),
             tuple(column for (column,) in key),
             str(found[1]),
             bool(found[3]),
+            wanted.where,
+            frozenset(wanted.columns),
         )
 
 

@@ -60,6 +60,8 @@ class Slot:
         return Snapshot(snapshot, position, connection)
 
     def _publish(self, tables: Sequence[str]) -> None:
+        # All columns, also where some are kept: a list of columns that lacks those of a replica identity that
+        # somebody gives the table later would make the server refuse to change its rows.
         statement = f"CREATE PUBLICATION {quoted(self.name)} FOR TABLE {', '.join(tables)}"
         try:
             with self._server.asking() as connection:
@@ -155,6 +157,7 @@ class Slot:
     def unpublished(self) -> str | None:
         """What the publication does not tell of our tables, with the remedy; ``None`` if it tells all."""
         tables = self._server.options.paths
+        wanted = {(each.schema, each.name): each.columns for each in self._server.options.wanted}
         with self._server.asking() as connection:
             found = connection.execute(
                 "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication "
@@ -169,19 +172,23 @@ class Slot:
                     f"ALTER PUBLICATION {quoted(self._publication)} "
                     "SET (publish = 'insert, update, delete, truncate')"
                 )
-            narrowed = "false"
+            narrowed = "false, NULL"
             if connection.info.server_version >= 150000:
                 narrowed = (
-                    "p.rowfilter IS NOT NULL OR p.attnames <> (SELECT array_agg(a.attname ORDER BY a.attnum) "
-                    "FROM pg_attribute a "
+                    "p.rowfilter IS NOT NULL, (SELECT array_agg(a.attname::text) FROM pg_attribute a "
                     "WHERE a.attrelid = format('%%I.%%I', schemaname, tablename)::regclass "
-                    "AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')"
+                    "AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' "
+                    "AND a.attname <> ALL(p.attnames))"
                 )
             told = connection.execute(
                 f"SELECT schemaname, tablename, {narrowed} FROM pg_publication_tables p WHERE pubname = %s",
                 (self._publication,),
             ).fetchall()
-        whole = {(schema, table) for schema, table, is_narrowed in told if not is_narrowed}
+        whole = {
+            (schema, table)
+            for schema, table, is_filtered, untold in told
+            if not is_filtered and not set(untold or ()) & set(wanted.get((schema, table)) or untold or ())
+        }
         lacking = [".".join(path) for path in tables if path not in whole]
         if not lacking:
             return None

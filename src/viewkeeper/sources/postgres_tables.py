@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError, SourceError
+from viewkeeper.sources.conditions import pushed, require_condition
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn
 from viewkeeper.sources.extracted import Extracted
 from viewkeeper.sources.postgres_copy import Copying
@@ -62,30 +63,20 @@ class PostgresTables(Extracted):
                 code="VK-SOURCE-SETUP",
                 hint="Name the primary.",
             )
-        return [
-            PinnedTable(
-                table.namespace,
-                table.name,
-                tuple(
-                    (each.name, each.type, each.spark.spark, each.type_id)
-                    for each in table.columns
-                    if each.spark is not None
-                ),
-                table.key,
-                table.oid,
-                table.identity,
-            )
-            for table in found
-        ]
+        pinned = [_pinned(table) for table in found]
+        for each in pinned:
+            require_condition(self._spark, self._definition.name, each.where, _columns(each))
+        return pinned
 
     def _refuse_unsuited(self, table: ServerTable) -> None:
-        for column in table.columns:
+        for column in table.kept:
             if column.spark is None:
                 raise DefinitionError(
                     f"source {self._definition.name}: column {column.name} of {table.namespace}.{table.name} "
                     f"has the type {column.type}, which Spark has no type for",
                     code="VK-SOURCE-TYPE",
-                    hint="Leave the table out, or change the column's type.",
+                    hint=f"Leave it out: tables '{table.namespace}.{table.name} (…)' keeps the columns that "
+                    "are named. Or change its type.",
                 )
 
     @cached_property
@@ -98,8 +89,7 @@ class PostgresTables(Extracted):
 
     def describe(self, table: str) -> Description:
         pinned = self._tables[table]
-        columns = tuple(SourceColumn(name, spark) for name, _, spark, _ in pinned.columns)
-        return Description(columns, None, pinned.key)
+        return Description(_columns(pinned), None, pinned.key)
 
     # What is read.
 
@@ -117,8 +107,10 @@ class PostgresTables(Extracted):
 
     def _copied(self, table: str, version: str | None, snapshot: Snapshot, condition: str) -> str:
         pinned = self._tables[table]
-        copying = Copying(self._spark, self._server, pinned.sql, pinned.types)
-        return self._named(copying.rows(snapshot.name, condition), table, version)
+        wanted = pushed(pinned.where, pinned.types)
+        copying = Copying(self._spark, self._server, pinned.sql, pinned.types, wanted)
+        rows = copying.rows(snapshot.name, condition)
+        return self._named(rows if pinned.where is None else rows.where(pinned.where), table, version)
 
     def _named(self, rows: DataFrame, table: str, version: str | None) -> str:
         told = hashlib.sha256(f"{self._definition.name} {table} {version}".encode()).hexdigest()[:20]
@@ -133,3 +125,19 @@ class PostgresTables(Extracted):
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None
+
+
+def _columns(table: PinnedTable) -> tuple[SourceColumn, ...]:
+    return tuple(SourceColumn(name, spark) for name, _, spark, _ in table.columns)
+
+
+def _pinned(table: ServerTable) -> PinnedTable:
+    kept = tuple(
+        (each.name, each.type, each.spark.spark, each.type_id)
+        for each in table.kept
+        if each.spark is not None
+    )
+    layout = tuple((each.name, each.type_id) for each in table.columns)
+    return PinnedTable(
+        table.namespace, table.name, kept, table.key, table.oid, table.identity, table.where, layout
+    )

@@ -177,9 +177,8 @@ class TriggerCapture:
     def _require_columns(self, tables: Sequence[PinnedTable]) -> None:
         """Rows are written by the place of their columns: those that we know must be where they were."""
         for pinned, now in zip(tables, self._server.tables(), strict=True):
-            there = [(column.name, column.type_id) for column in now.columns]
-            known = [(name, type_id) for name, _, _, type_id in pinned.columns]
-            if there[: len(known)] != known:
+            there = tuple((column.name, column.type_id) for column in now.columns)
+            if there[: len(pinned.layout)] != pinned.layout:
                 raise SourceError(
                     f"the columns of {pinned.namespace}.{pinned.name} are not what they were",
                     code="VK-SOURCE-CHANGED",
@@ -246,7 +245,7 @@ def _change(table: PinnedTable, operation: str, old: str | None, new: str | None
         table.namespace,
         table.name,
         Identity.FULL,
-        tuple((name, type_id, name in table.key) for name, _, _, type_id in table.columns),
+        tuple((name, type_id, name in table.key) for name, type_id in table.layout),
     )
     return RowChange(
         _OPERATIONS[operation], relation, _row(table, old), _row(table, new), whole_old=old is not None
@@ -258,13 +257,13 @@ def _row(table: PinnedTable, text: str | None) -> Tuple | None:
     if text is None:
         return None
     values = record_values(text)
-    if len(values) < len(table.columns):
+    if len(values) < len(table.layout):
         raise SourceError(
             f"{table.namespace}.{table.name} lost a column",
             code="VK-SOURCE-CHANGED",
             hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
         )
-    return tuple(values[: len(table.columns)])
+    return tuple(values[: len(table.layout)])
 
 
 def record_values(text: str) -> list[str | None]:
