@@ -93,9 +93,10 @@ def base_view(name: tuple[str, ...], table: str, described: Description, pins: S
 
 def held_version(source: SourceDefinition, library: Library) -> str | None:
     """The version of a source that its base views hold."""
-    first = source.all_tables[0]
-    state = library.states.get(base_views_of(source.name, library).get(first, ""))
-    return None if state is None else state.vector.get(first)
+    for first in source.all_tables[:1]:
+        state = library.states.get(base_views_of(source.name, library).get(first, ""))
+        return None if state is None else state.vector.get(first)
+    return None
 
 
 def source_status(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra.relations import Project, Relation
 from viewkeeper.algebra.scalars import Named, column
@@ -15,6 +15,7 @@ from viewkeeper.analyse.holes import holes
 from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.reading import Referee, analyse
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
+from viewkeeper.define.sources import SOURCES
 from viewkeeper.errors import DefinitionError
 from viewkeeper.execute.engine import Engine
 from viewkeeper.install.storage import NAMESPACE
@@ -27,6 +28,10 @@ from viewkeeper.plan.representation import Representation
 from viewkeeper.situations import source_facts
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import parse_path, quote, show_path
+from viewkeeper.sweeping import swept_join
+
+Columns = tuple[tuple[str, str], ...]
+"""Names and types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,13 @@ class Resolver:
     engine: Engine
     library: Library
     pins: SessionPins
+    elsewhere: Mapping[str, Columns] = field(default_factory=dict)
+    """The columns of tables that are not in Spark's catalogs: those of remote databases."""
 
     def __call__(self, parts: tuple[str, ...]) -> TableInfo | None:
+        remote = self.table_elsewhere(parts)
+        if remote is not None:
+            return TableInfo(remote, self.elsewhere[remote])
         full = self.full_name(parts)
         view = self.library.views.get(show_path(full))
         if view is not None:
@@ -55,6 +65,14 @@ class Resolver:
             return (self.pins.catalog, *self.pins.namespace, *parts)
         return (self.pins.catalog, *parts)
 
+    def table_elsewhere(self, parts: tuple[str, ...]) -> str | None:
+        """The remote table of that name, if there is one: source and table, as base views are named."""
+        if not self.elsewhere:
+            return None
+        full = parts if parts[0] == SOURCES else self.full_name(parts)
+        name = show_path((SOURCES, *full[1:]))
+        return name if name in self.elsewhere and full[0] in (SOURCES, self.engine.catalog_name) else None
+
     def near(self) -> Iterator[str]:
         """The names that could have been meant by one that is not there."""
         yield from self.engine.catalog.names_in((self.pins.catalog, *self.pins.namespace))
@@ -68,7 +86,13 @@ def define(
 
     ``redefined`` are views that change in the same epoch: the catalog still has them as they were.
     """
-    resolver = Resolver(engine, library, definition.session)
+    name = show_path(definition.name)
+    remote = engine.observer.remote_tables()
+    elsewhere: dict[str, Columns] = {
+        table: tuple((column, spark) for column, _, spark, _ in each.columns)
+        for table, each in remote.items()
+    }
+    resolver = Resolver(engine, library, definition.session, elsewhere)
     pins = definition.session
 
     def referee(sql: str) -> list[tuple[str, str]]:
@@ -78,8 +102,18 @@ def define(
         definition.query, session=pins, resolve=resolver, referee=referee, candidates=resolver.near
     )
     columns = _named(definition, referee(definition.query))
-    analysis = _renamed(analysis, [name for name, _ in columns])
-    name = show_path(definition.name)
+    analysis = _renamed(analysis, [column for column, _ in columns])
+    swept = None
+    if any(table in remote for table in analysis.tables):
+        swept = swept_join(name, analysis, remote)
+        elsewhere[swept.table] = tuple((column, spark) for column, _, spark in swept.join.types)
+        analysis = swept.analysis
+    elif definition.consistency is not None:
+        raise DefinitionError(
+            f"view {name} reads no remote tables: CONSISTENCY is for those",
+            code="VK-CONSISTENCY",
+            hint="Every view shows a state that its tables had; leave it out.",
+        )
     analysis, layout = _laid_out(referee, analysis, columns)
     asked = dict(definition.properties)
     is_bag = layout.groups is None and layout.rows is not None
@@ -87,7 +121,10 @@ def define(
     if representation.pinned(asked) is Representation.CNT:
         layout = counted(referee, analysis, columns)
     view = KnownView(name, uuid.uuid4().hex, definition, analysis, layout, {})
-    view = _with_columns_listed(replace(view, sources=source_facts(engine, view, library.views)))
+    if swept is not None:
+        view = replace(view, sources={swept.table: swept.facts})
+    else:
+        view = _with_columns_listed(replace(view, sources=source_facts(engine, view, library.views)))
     with_it = library.with_views(view)
     with_it.graph.order()  # raises when it closes a circle
     _refuse_policies(view, keyed=bool(with_it.keys()[name]))
@@ -95,16 +132,24 @@ def define(
 
 
 def _as_redefined(sql: str, resolver: Resolver, redefined: Collection[str]) -> str:
-    """The query with the views that are being redefined replaced by what they will look like."""
+    """The query with the views that are being redefined replaced by what they will look like, and remote
+    tables, which Spark does not know, by what they do."""
 
     def resolve(parts: tuple[str, ...]) -> TableInfo | None:
+        remote = resolver.table_elsewhere(parts)
+        if remote is not None:
+            return TableInfo(remote, ())
         name = show_path(resolver.full_name(parts))
         return TableInfo(name, ()) if name in redefined else None
 
-    found = holes(sql, resolve) if redefined else None
-    if found is None:
-        return sql
-    return found.fill({name: f"({_no_rows(resolver.library.views[name].layout)})" for name in found.tables})
+    def looks(name: str) -> str:
+        if name not in resolver.elsewhere:
+            return _no_rows(resolver.library.views[name].layout)
+        columns = resolver.elsewhere[name]
+        return "SELECT " + ", ".join(f"CAST(NULL AS {kind}) AS {quote(column)}" for column, kind in columns)
+
+    found = holes(sql, resolve) if redefined or resolver.elsewhere else None
+    return sql if found is None else found.fill({name: f"({looks(name)})" for name in found.tables})
 
 
 def _no_rows(layout: Layout) -> str:

@@ -25,7 +25,9 @@ def install(project: Project, name: str, *, run: bool) -> str:
             code="VK-SOURCE-SETUP",
             hint="Only capture 'trigger' does.",
         )
-    sql = install_sql([quoted(*path) for path in options.paths], options.user)
+    sql = install_sql(
+        [quoted(*path) for path in options.over(options.tables + options.remote).paths], options.user
+    )
     if run:
         with Server(name, options).asking() as connection:
             connection.execute(sql)

@@ -11,7 +11,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,13 +28,14 @@ from viewkeeper.declaring import (
     with_siblings,
 )
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
-from viewkeeper.define.sources import SourceDefinition
+from viewkeeper.define.sources import SWEEP, SourceDefinition
 from viewkeeper.defining import Resolver, define, refuse_reserved
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
+from viewkeeper.execute.observing import SourceAway
 from viewkeeper.housekeeping import Housekeeping
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.kept_deltas import kept_deltas, plan_of
@@ -52,6 +53,7 @@ from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.sources.contract import ExtractedSource
 from viewkeeper.sql.quoting import parse_path, show_path
+from viewkeeper.sweeping import declared_by_people, join_of, refuse_lost, source_behind
 from viewkeeper.verifying import require_history, verified
 
 if TYPE_CHECKING:
@@ -127,6 +129,7 @@ class Maintainer:
             cluster_by=statement.cluster_by,
             properties=statement.properties,
             policy=statement.policy,
+            consistency=statement.consistency,
         )
 
     def create(self, *statements: CreateView) -> EpochRecord | None:
@@ -150,9 +153,30 @@ class Maintainer:
             if not defined:
                 return None
             without_data = not all(statement.with_data for statement in statements)
-            return self._redefine(
-                lease, before, Redefinition(tuple(defined.values()), without_data=without_data)
-            )
+            change = Redefinition(tuple(defined.values()), without_data=without_data)
+            return self._define_swept(lease, before, change)
+
+    def _define_swept(self, lease: Lease, before: Library, change: Redefinition) -> EpochRecord:
+        """Views of remote tables have a source behind them, which comes and goes with the definition."""
+        known = declared_sources(self.ledger)
+        behind = {view.name: source_behind(view) for view in change.define}
+        new = tuple(source for source in behind.values() if source is not None)
+        gone = [name for name, source in behind.items() if name in known and source is None]
+        opened = [self.engine.observer.declared(name) for name in gone]
+        self._know({**known, **{source.name: source for source in new}}.values())
+        with ExitStack() as stack:
+            for source in new:
+                stack.enter_context(_giving_up(self._declared(source.name)))
+            record = self._redefine(lease, before, replace(change, declare=new, forget=tuple(gone)))
+        for each in opened:
+            assert each is not None
+            each.release()
+        return record
+
+    def _declared(self, name: str) -> ExtractedSource:
+        source = self.engine.observer.declared(name)
+        assert source is not None
+        return source
 
     def _is_wanted(self, library: Library, statement: CreateView, definition: ViewDefinition) -> bool:
         """Whether the view is to be created; an error if its name is taken."""
@@ -160,7 +184,8 @@ class Maintainer:
         if existing is None:
             self._require_free(definition)
             return True
-        if source_of(library.views[existing]) is not None:
+        view = library.views[existing]
+        if source_of(view) is not None and join_of(view) is None:
             raise DefinitionError(
                 f"{existing} is the name of a source",
                 code="VK-NAME-TAKEN",
@@ -213,6 +238,10 @@ class Maintainer:
         with self.lease() as lease:
             library = self.library()
             source = source_of(library.views[name])
+            if join_of(library.views[name]) is not None:
+                _refuse_read(library, name)
+                self._declared(name).release()
+                return self._redefine(lease, library, Redefinition(drop=(name,), forget=(name,)))
             if source is not None:
                 raise DefinitionError(
                     f"view {name} holds the source {parse_path(source)[1]}",
@@ -241,10 +270,9 @@ class Maintainer:
                 )
             before = base_views_of(source.name, library)
             source = self.engine.observer.open(source, self._shelf(source.name)).pinned(source)
+            refuse_lost(library, source, source.name)
             self._know([*(each for each in known.values() if each.name != source.name), source])
-            opened = self.engine.observer.extracted(source.all_tables[0])
-            assert opened is not None
-            with _giving_up(opened):
+            with _giving_up(self._declared(source.name)):
                 return self._declare(lease, library, source, before)
 
     def _declare(
@@ -289,14 +317,15 @@ class Maintainer:
         with self.lease() as lease:
             library = self.library()
             source = declared_sources(self.ledger).get(name)
-            if source is None:
+            if source is None or source.kind == SWEEP:
                 if missing_ok:
                     return None
                 raise unknown_source(name, self.ledger)
+            refuse_lost(library, None, name)
             dropped = tuple(base_views_of(name, library).values())
             for view in dropped:
                 _refuse_read(library, view)
-            self.engine.observer.source(source.all_tables[0]).release()
+            self._declared(name).release()
             return self._redefine(lease, library, Redefinition(drop=dropped, forget=(name,)))
 
     def quarantine(self, name: str) -> DataFrame:
@@ -314,10 +343,8 @@ class Maintainer:
             raise unknown_source(unknown[0], self.ledger)
         self._know(known.values())
         found = {}
-        for name in names or known:
-            source = self.engine.observer.extracted(known[name].all_tables[0])
-            assert source is not None
-            found[name] = list(source.problems())
+        for name in names or [source.name for source in declared_by_people(known.values())]:
+            found[name] = list(self._declared(name).problems())
         return found
 
     def _redefine(self, lease: Lease, library: Library, change: Redefinition) -> EpochRecord:
@@ -438,25 +465,39 @@ class Maintainer:
 
     def refresh(
         self, names: Sequence[str], policy: str | None, *, skip_failing: bool = False
-    ) -> tuple[EpochRecord | EpochPlan, dict[str, RefreshError]]:
+    ) -> tuple[EpochRecord | EpochPlan, dict[str, ViewkeeperError]]:
         """Refresh these views and their ancestors; the plan itself when there was nothing to do.
         ``skip_failing``: a view that fails, and those that read it, are left as they are, with the error."""
-        skipped: dict[str, RefreshError] = {}
+        skipped: dict[str, ViewkeeperError] = {}
         with self.lease() as lease:
             self._take_in_propagated(lease, policy)
             library = self.library()
             wanted = list(with_siblings(library, names))
             while True:
                 try:
-                    return self._refresh(lease, library, wanted, policy), skipped
-                except RefreshError as error:
-                    if not skip_failing or error.view not in wanted:
+                    done = self._refresh(lease, library, wanted, policy)
+                    more = self.engine.observer.has_more(library.graph.sources(wanted))
+                    if not more or isinstance(done, EpochPlan):
+                        return done, skipped
+                    library = self.library()
+                except (RefreshError, SourceAway) as error:
+                    failing = self._failing(library, wanted, error, skip_failing=skip_failing)
+                    if not failing or failing >= set(wanted):
                         raise
-                    failing = {error.view, *library.graph.descendants(error.view)}
                     skipped.update({name: error for name in wanted if name in failing})
                     wanted = [name for name in wanted if name not in failing]
-                    if not wanted:
-                        raise
+
+    @staticmethod
+    def _failing(
+        library: Library, wanted: Sequence[str], error: RefreshError | SourceAway, *, skip_failing: bool
+    ) -> set[str]:
+        """The views that cannot be refreshed now, if the others can be without them: those that read a source
+        that is away, or one that fails, if that may be skipped."""
+        if isinstance(error, SourceAway):
+            first = [name for name in wanted if set(error.tables) & set(library.views[name].analysis.tables)]
+        else:
+            first = [name for name in wanted if skip_failing and name == error.view]
+        return {name for each in first for name in (each, *library.graph.descendants(each))}
 
     def _refresh(
         self, lease: Lease, library: Library, names: Sequence[str], policy: str | None

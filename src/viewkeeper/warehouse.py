@@ -328,7 +328,11 @@ class Warehouse:
         waiting = lags({source: held_version(source, library) for source in declared}, self._ledger)
         return [
             source_status(
-                each, library, observed.get(each.all_tables[0]), self._ledger, waiting.get(each.name)
+                each,
+                library,
+                observed.get(next(iter(each.all_tables), "")),
+                self._ledger,
+                waiting.get(each.name),
             )
             for each in declared
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
@@ -32,6 +32,7 @@ class CreateView:
     cluster_by: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
     policy: str | None = None
+    consistency: str | None = None
     with_data: bool = True
 
 
@@ -305,11 +306,13 @@ def _read_clause(cursor: _Cursor, view: CreateView) -> tuple[str, CreateView]:
     if cursor.take("TBLPROPERTIES"):
         return "TBLPROPERTIES", replace(view, properties=cursor.list(_property))
     if cursor.take("REFRESH", "POLICY"):
-        return "REFRESH POLICY", replace(view, policy=_policy(cursor))
+        return "REFRESH POLICY", replace(view, policy=_one_of(cursor, _POLICIES))
+    if cursor.take("CONSISTENCY"):
+        return "CONSISTENCY", replace(view, consistency=_one_of(cursor, ("strong", "complete")))
     if cursor.take("WITH", "NO", "DATA"):
         return "WITH NO DATA", replace(view, with_data=False)
     raise cursor.error(
-        "AS, COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES, REFRESH POLICY or WITH NO DATA"
+        "AS, COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES, REFRESH POLICY, CONSISTENCY or WITH NO DATA"
     )
 
 
@@ -339,8 +342,9 @@ def _property(cursor: _Cursor) -> tuple[str, str]:
     return key, cursor.text.tokens[cursor.index - 1].text
 
 
-def _policy(cursor: _Cursor) -> str:
-    for policy in _POLICIES:
-        if cursor.take(*policy.upper().split()):
-            return policy
-    raise cursor.error("auto, incremental, incremental strict or full")
+def _one_of(cursor: _Cursor, words: Sequence[str]) -> str:
+    for each in words:
+        if cursor.take(*each.upper().split()):
+            return each
+    *others, last = sorted(words)
+    raise cursor.error(f"{', '.join(others)} or {last}")

@@ -38,3 +38,5 @@ class ViewDefinition:
     cluster_by: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = field(default=())
     policy: str | None = None
+    consistency: str | None = None
+    """Of a view that is swept: *strong* or *complete*."""

@@ -62,13 +62,20 @@ class SourceDefinition:
     """The tables of a source that has several."""
     facts: tuple[tuple[str, str], ...] = ()
     """What was found out when it was declared."""
+    remote: tuple[str, ...] = ()
+    """Its tables that are not copied: views are swept over them."""
 
     @property
     def all_tables(self) -> tuple[str, ...]:
-        """Its tables, as they stand in the version vectors of views."""
-        if not self.tables:
+        """Its tables that have a base view, as they stand in the version vectors of views."""
+        if not self.tables and not self.remote:
             return (show_path((SOURCES, self.name)),)
         return tuple(show_path((SOURCES, self.name, table)) for table in self.tables)
+
+    @property
+    def remote_tables(self) -> tuple[str, ...]:
+        """Those that are not copied."""
+        return tuple(show_path((SOURCES, self.name, table)) for table in self.remote)
 
     def fact(self, name: str) -> str | None:
         return dict(self.facts).get(name)
@@ -79,6 +86,8 @@ def _names(value: object) -> object:
 
 
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_names)]
+SWEEP = "sweep"
+"""The kind of what nobody declares: the join behind a view of remote tables."""
 
 
 def _parted(value: object) -> object:
@@ -132,6 +141,9 @@ class WantedTable:
         if "" in (name, *columns) or found["columns"] == "" or (found["where"] or "x").isspace():
             raise ValueError(f"a name is missing in {text!r}")
         return cls(schema or "public", name, columns, found["where"])
+
+
+Tables = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_parted)]
 
 
 class _Options(BaseModel):
@@ -241,22 +253,46 @@ class PostgresOptions(_WithPassword):
     *diff*: by comparing with what was seen; SELECT is all that it takes."""
     publication: str | None = Field(default=None, min_length=1)
     """A publication of these tables that somebody made for us; without one we make, and drop, our own."""
-    tables: Annotated[
-        tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_parted), Field(min_length=1)
-    ]
+    tables: Tables = ()
     """Tables with their schema; each gets a base view, in a namespace of the source's name. What is kept of
     one may be narrowed, as in a publication: ``public.orders (id, total) WHERE (total > 0)``."""
+    remote: Tables = ()
+    """Tables that are not copied: views over them are swept."""
+    connections: int = Field(default=4, ge=1, le=100)
+    """So many at most, at a time, while a view is swept."""
+    statement_seconds: int = Field(default=60, ge=1)
+    """A question that takes longer is given up."""
+    rows_per_answer: int = Field(default=1_000_000, ge=1)
+    """An answer with more rows is not taken."""
+    rest_seconds: int = Field(default=60, ge=0)
+    """After three failures in a row the server is left alone for so long."""
+    patience: int = Field(default=0, ge=0)
+    """For so many seconds a refresh waits for a server that does not answer."""
 
-    @field_validator("tables")
+    @field_validator("tables", "remote")
     @classmethod
     def _are_tables(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         for each in given:
             WantedTable.of(each)
         return given
 
+    @model_validator(mode="after")
+    def _has_tables(self) -> PostgresOptions:
+        if not self.tables and not self.remote:
+            raise ValueError("tables: name those to copy, or name some that stay where they are (remote)")
+        if self.remote and self.capture == "diff":
+            raise ValueError("remote: comparing needs a copy; take capture 'log' or 'trigger'")
+        if any(WantedTable.of(each).where for each in self.remote):
+            raise ValueError("remote: a condition belongs into the view")
+        return self
+
+    def over(self, tables: tuple[str, ...]) -> PostgresOptions:
+        """The same server, and other tables of it."""
+        return self.model_copy(update={"tables": tables, "remote": ()})
+
     @property
     def wanted(self) -> tuple[WantedTable, ...]:
-        """Each table; its schema is *public* if none is named."""
+        """Each table that is copied; its schema is *public* if none is named."""
         return tuple(WantedTable.of(each) for each in self.tables)
 
     @property

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from viewkeeper.algebra.empty_terms import Extents
-from viewkeeper.define.sources import SourceDefinition
+from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import SourceError
 from viewkeeper.execute.catalog import Catalog, TableFacts
 from viewkeeper.execute.tuning import reading_files
+from viewkeeper.integrate.politeness import AWAY
+from viewkeeper.integrate.transport import SweptSource, remote_tables, sources_of_join
 from viewkeeper.plan.situation import Span
 from viewkeeper.session import cores, rows_read
 from viewkeeper.sources.contract import Change, ExtractedSource, Shelf, Source
@@ -23,12 +25,21 @@ from viewkeeper.sources.delta_lake import DeltaSource
 from viewkeeper.sources.iceberg import IcebergSource
 from viewkeeper.sources.iceberg_catalog import is_iceberg_catalog
 from viewkeeper.sources.kinds import open_source
+from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sql.quoting import parse_path
 
 _REBUILD = frozenset({"VK-SOURCE-EXPIRED", "VK-SOURCE-DIVERGED", "VK-SOURCE-RECREATED"})
 """What a source can no longer tell: the view is recomputed, or told to be by its policy."""
 
 _QUESTIONS_AT_ONCE = 8
+
+
+class SourceAway(SourceError):
+    """A source cannot be asked now; views that do not read it go on. ``tables``: those that are meant."""
+
+    def __init__(self, error: SourceError, tables: Iterable[str]) -> None:
+        super().__init__(error.message, code=error.code, hint=error.hint)
+        self.tables = tuple(tables)
 
 
 @dataclass(slots=True)
@@ -52,12 +63,14 @@ class Observer:
         self._catalog = catalog
         self._sources: dict[str, Source] = {}
         self._declared: dict[str, tuple[SourceDefinition, ExtractedSource]] = {}
+        """By name."""
         self.read_options = reading_files(cores(session))
 
     def source(self, table: str) -> Source:
         """The source that a table belongs to."""
-        if table in self._declared:
-            return self._declared[table][1]
+        declared = self.extracted(table)
+        if declared is not None:
+            return declared
         if table not in self._sources:
             self._sources[table] = self._in_place(parse_path(table))
         return self._sources[table]
@@ -72,20 +85,43 @@ class Observer:
 
     def extracted(self, table: str) -> ExtractedSource | None:
         """The source behind a base view; ``None`` for a table that is read in place."""
-        return self._declared[table][1] if table in self._declared else None
+        catalog, *rest = parse_path(table)
+        return self.declared(rest[0]) if catalog == SOURCES else None
+
+    def declared(self, name: str) -> ExtractedSource | None:
+        """A source by its name, if it is declared."""
+        return self._declared[name][1] if name in self._declared else None
 
     def declare(self, definitions: Iterable[SourceDefinition], shelf_of: Callable[[str], Shelf]) -> None:
         """Know these sources, and no others."""
         before, self._declared = self._declared, {}
-        for definition in definitions:
-            known = before.get(definition.all_tables[0])
-            if known is None or known[0] != definition:
+        moved: set[str] = set()
+        for definition in sorted(definitions, key=lambda each: each.kind == SWEEP):  # they need the others
+            known = before.get(definition.name)
+            needs = set(sources_of_join(definition)) if definition.kind == SWEEP else set[str]()
+            if known is None or known[0] != definition or needs & moved:
                 known = definition, self.open(definition, shelf_of(definition.name))
-            self._declared |= dict.fromkeys(definition.all_tables, known)
+                moved.add(definition.name)
+            self._declared[definition.name] = known
 
     def open(self, definition: SourceDefinition, shelf: Shelf) -> ExtractedSource:
         """A source by its declaration."""
+        if definition.kind == SWEEP:
+            members = {name: self._declared[name][0] for name in sources_of_join(definition)}
+            return SweptSource(self._session, definition, shelf, members)
         return open_source(self._session, definition, shelf, self._catalog_name)
+
+    def remote_tables(self) -> dict[str, PinnedTable]:
+        """The tables of declared sources that are not copied."""
+        found: dict[str, PinnedTable] = {}
+        for definition, _ in self._declared.values():
+            found |= remote_tables(definition)
+        return found
+
+    def has_more(self, tables: Iterable[str]) -> bool:
+        """Whether a source of these tables holds something back that another epoch is to show."""
+        sources = {self.extracted(table) for table in tables}
+        return any(isinstance(source, SweptSource) and source.has_more for source in sources)
 
     def confirm(self, versions: Mapping[str, str | None]) -> None:
         """Ask each source whether these are what was read."""
@@ -117,9 +153,9 @@ class Observer:
     def stand(self, tables: Iterable[str], storages: Iterable[str]) -> Observed:
         """Where sources and storage tables stand; a source that is gone is an error."""
         wanted, stored = list(tables), list(storages)
-        systems = list(dict.fromkeys(self.source(table) for table in wanted))
+        systems = self._by_source(dict.fromkeys(wanted))
         with _asking() as pool:
-            standing = pool.map(lambda source: source.current(), systems)  # the tables of one move together
+            standing = pool.map(lambda each: _standing(*each), systems.items())  # those of one move together
             facts = pool.map(self._catalog.facts_of, stored)
             versions = {table: version for each in standing for table, version in each.items()}
             return Observed(
@@ -136,6 +172,8 @@ class Observer:
             try:
                 return self.source(table).change(table, old, new, identity=identities.get(table))
             except SourceError as error:
+                if error.code in AWAY:
+                    raise SourceAway(error, [table]) from error
                 if error.code not in _REBUILD:
                     raise
                 return str(error.message)
@@ -172,6 +210,15 @@ class Observer:
             return new is not None and self.source(storage).change(storage, old, new) is None
         except SourceError:
             return False
+
+
+def _standing(source: Source, tables: Iterable[str]) -> Mapping[str, str | None]:
+    try:
+        return source.current()
+    except SourceError as error:
+        if error.code in AWAY:
+            raise SourceAway(error, tables) from error
+        raise
 
 
 def _asking() -> ThreadPoolExecutor:

@@ -26,8 +26,8 @@ from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import RowChange, Transaction
 from viewkeeper.sources.postgres_capture import Capture, capture_of
 from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
-from viewkeeper.sources.postgres_server import ServerTable
-from viewkeeper.sources.postgres_tables import PostgresTables
+from viewkeeper.sources.postgres_server import Server, ServerTable
+from viewkeeper.sources.postgres_tables import PostgresTables, pinned_table
 
 _CAPTURE = "capture"
 """Under this name the id of what captures changes for us is remembered, beside versions."""
@@ -45,15 +45,41 @@ class PostgresSource(PostgresTables):
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
         """With the tables as they are now, and a name for what captures their changes."""
         tables = self._pinned_tables()
+        remote = self._pinned_remote()
         name = f"vk_{uuid.uuid4().hex[:20]}"
-        problems = self._capture(name).problems()
+        problems = self._lacking(name)
         if problems:
             what, _, remedy = problems[0].partition(". ")
             raise DefinitionError(f"source {definition.name}: {what}", code="VK-SOURCE-SETUP", hint=remedy)
-        # What captured changes before is given back when this is published: until then it may be needed.
-        self._shelf.save(_CAPTURE, {"name": name, "before": self._known_captures()})
-        facts = (("capture", name), ("tables", json.dumps([table.to_json() for table in tables])))
-        return replace(definition, tables=tuple(table.name for table in tables), facts=facts)
+        if tables:
+            # What captured changes before is given back when this is published: until then it may be needed.
+            self._shelf.save(_CAPTURE, {"name": name, "before": self._known_captures()})
+        facts = {"capture": name, "tables": _json(tables), "remote": _json(remote)}
+        return replace(
+            definition,
+            tables=tuple(table.name for table in tables),
+            remote=tuple(table.name for table in remote),
+            facts=tuple(facts.items()),
+        )
+
+    def _pinned_remote(self) -> list[PinnedTable]:
+        """The tables that are not copied: of a row that goes the log must tell all."""
+        found = self._remote_server.tables()
+        for table in found:
+            self._refuse_unsuited(table)
+            if self._server.options.capture == "log" and table.identity != "f":
+                raise DefinitionError(
+                    f"source {self._definition.name}: {table.namespace}.{table.name} is not copied, and the "
+                    "log does not tell all of a row that goes",
+                    code="VK-SOURCE-IDENTITY",
+                    hint=f"ALTER TABLE {table.sql} REPLICA IDENTITY FULL",
+                )
+        return [pinned_table(table) for table in found]
+
+    def _lacking(self, capture: str) -> Sequence[str]:
+        options = self._server.options
+        whole = Server(self._definition.name, options.over(options.tables + options.remote))
+        return capture_of(whole, capture, self._shelf).problems()
 
     def _refuse_unsuited(self, table: ServerTable) -> None:
         super()._refuse_unsuited(table)
@@ -99,9 +125,9 @@ class PostgresSource(PostgresTables):
 
     def problems(self) -> Sequence[str]:
         try:
-            for table in self._server.tables():
+            for table in (*self._server.tables(), *self._remote_server.tables()):
                 self._refuse_unsuited(table)
-            return [*self._captured.problems(), *self._captured.warnings()]
+            return [*self._lacking(self._fact("capture")), *self._captured.warnings()]
         except (SourceError, DefinitionError) as error:
             return (as_problem(error),)
 
@@ -247,3 +273,7 @@ class PostgresSource(PostgresTables):
     def rest(self) -> None:
         if not self._transactions and self._snapshot is None:
             self._captured.rest()
+
+
+def _json(tables: Sequence[PinnedTable]) -> str:
+    return json.dumps([table.to_json() for table in tables])

@@ -67,8 +67,16 @@ class LogCapture:
         return self._slot.begin([table.sql for table in tables])
 
     def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
+        return self._slot.read(position, self._let_go_to)
+
+    def read_all(self, position: str) -> Sequence[Transaction]:
+        """All the transactions behind a position, however many there are."""
+        return self._slot.read(position, self._let_go_to, most=None)[0]
+
+    @property
+    def _let_go_to(self) -> str | None:
         noted = self._shelf.load(_HEARTBEAT)
-        return self._slot.read(position, noted["lsn"] if noted else None)
+        return noted["lsn"] if noted else None
 
     def lag(self, position: str) -> Lag:
         return self._slot.lag(position)

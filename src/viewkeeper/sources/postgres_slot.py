@@ -76,9 +76,11 @@ class Slot:
                 hint=f"Let their owner run: {owners}; then declare the source with publication 'viewkeeper'.",
             ) from None
 
-    def read(self, position: str, acknowledged: str | None) -> tuple[Sequence[Transaction], str]:
+    def read(
+        self, position: str, acknowledged: str | None, *, most: int | None = MOST_CHANGES
+    ) -> tuple[Sequence[Transaction], str]:
         """The transactions behind a position, and the position behind the last of them. ``acknowledged``:
-        where we let the slot go to without an epoch, if we did."""
+        where we let the slot go to without an epoch, if we did. ``most``: about so many changes."""
         with self._server.asking() as connection:
             found = connection.execute(
                 "SELECT confirmed_flush_lsn::text, wal_status, active, pg_current_wal_flush_lsn()::text "
@@ -101,7 +103,7 @@ class Slot:
                     code="VK-SLOT-BUSY",
                     hint="Two warehouses must not share a slot. Stop the other one, and refresh again.",
                 )
-            every = Decoder().transactions(self._peek(connection, now))
+            every = Decoder().transactions(self._peek(connection, now, most=most))
             transactions = [each for each in every if each.end > lsn_of(position)]
         untold = self.unpublished()
         if untold is not None:
@@ -115,14 +117,18 @@ class Slot:
         return transactions, lsn_text(transactions[-1].end) if transactions else position
 
     def _peek(
-        self, connection: psycopg.Connection[tuple[Any, ...]], now: str | None, of: str = ""
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        now: str | None,
+        of: str = "",
+        most: int | None = MOST_CHANGES,
     ) -> Iterator[bytes]:
         """The messages up to a position; ``of``: only those of these kinds."""
         settings = ["proto_version", "1", "publication_names", self._publication]
         messages = connection.execute(
             "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, %s, VARIADIC %s) "
             "WHERE %s = '' OR strpos(%s, chr(get_byte(data, 0))) > 0",
-            (self.name, now, MOST_CHANGES, settings, of, of),
+            (self.name, now, most, settings, of, of),
         )
         return (bytes(data) for (data,) in messages)
 

@@ -38,9 +38,9 @@ class PostgresTables(Extracted):
     # What the tables are.
 
     def _pinned_tables(self) -> list[PinnedTable]:
-        """The tables as they are now; what cannot be kept is refused."""
+        """The tables to copy as they are now; what cannot be kept is refused."""
         found = self._server.tables()
-        names = [table.name for table in found]
+        names = [table.name for table in (*found, *self._remote_server.tables())]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise DefinitionError(
@@ -63,7 +63,7 @@ class PostgresTables(Extracted):
                 code="VK-SOURCE-SETUP",
                 hint="Name the primary.",
             )
-        pinned = [_pinned(table) for table in found]
+        pinned = [pinned_table(table) for table in found]
         for each in pinned:
             require_condition(self._spark, self._definition.name, each.where, _columns(each))
         return pinned
@@ -78,6 +78,12 @@ class PostgresTables(Extracted):
                     hint=f"Leave it out: tables '{table.namespace}.{table.name} (…)' keeps the columns that "
                     "are named. Or change its type.",
                 )
+
+    @cached_property
+    def _remote_server(self) -> Server:
+        """The server, and those of its tables that are not copied."""
+        options = self._server.options
+        return Server(self._definition.name, options.over(options.remote))
 
     @cached_property
     def _tables(self) -> dict[str, PinnedTable]:
@@ -131,7 +137,8 @@ def _columns(table: PinnedTable) -> tuple[SourceColumn, ...]:
     return tuple(SourceColumn(name, spark) for name, _, spark, _ in table.columns)
 
 
-def _pinned(table: ServerTable) -> PinnedTable:
+def pinned_table(table: ServerTable) -> PinnedTable:
+    """The table, to be remembered as it is."""
     kept = tuple(
         (each.name, each.type, each.spark.spark, each.type_id)
         for each in table.kept

@@ -114,31 +114,41 @@ class TriggerCapture:
 
     def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
         self._require_columns(tables)
-        by_name = {(table.namespace, table.name): table for table in tables}
         with self._server.asking() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            now = self._require_reader(connection)
-            if _end(now) < _end(position):
-                raise SourceError(
-                    f"source {self._server.source}: the database is behind what was seen: was it restored?",
-                    code="VK-LOG-BROKEN",
-                    hint="CREATE OR REPLACE SOURCE copies the tables anew, and goes on from there.",
-                )
-            changes = connection.execute(
-                "SELECT c.xid::text, n.nspname, r.relname, c.operation::text, c.old, c.new "
-                f"FROM {_CHANGES} c JOIN pg_class r ON r.oid = c.table_id "
-                "JOIN pg_namespace n ON n.oid = r.relnamespace "
-                f"WHERE {_WAITING} ORDER BY c.id",
-                _span(position, now),
-            ).fetchall()
+            found, now = self.read_within(connection, position, tables)
             connection.execute("COMMIT")
-        # One transaction of the poll: between two snapshots there is no order among those that committed.
+        return ([found] if found.changes else []), now if found.changes else position
+
+    def read_within(
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        position: str,
+        tables: Sequence[PinnedTable],
+    ) -> tuple[Transaction, str]:
+        """What was changed between a position and the snapshot of the transaction that is open, as one: there
+        is no order among those that committed between two snapshots."""
+        now = self._require_reader(connection)
+        if _end(now) < _end(position):
+            raise SourceError(
+                f"source {self._server.source}: the database is behind what was seen: was it restored?",
+                code="VK-LOG-BROKEN",
+                hint="CREATE OR REPLACE SOURCE copies the tables anew, and goes on from there.",
+            )
+        changes = connection.execute(
+            "SELECT c.xid::text, n.nspname, r.relname, c.operation::text, c.old, c.new "
+            f"FROM {_CHANGES} c JOIN pg_class r ON r.oid = c.table_id "
+            "JOIN pg_namespace n ON n.oid = r.relnamespace "
+            f"WHERE {_WAITING} ORDER BY c.id",
+            _span(position, now),
+        ).fetchall()
+        by_name = {(table.namespace, table.name): table for table in tables}
         found = Transaction(0, datetime.now(timezone.utc))
         for _, namespace, name, operation, old, new in changes:
             table = by_name.get((namespace, name))
             if table is not None:
                 found.changes.append(_change(table, operation, old, new))
-        return ([found] if found.changes else []), now if found.changes else position
+        return found, now
 
     def _require_reader(self, connection: psycopg.Connection[tuple[Any, ...]]) -> str:
         """The snapshot of the transaction; raises if changes may have been deleted that we have not read."""

@@ -1,0 +1,159 @@
+"""Runs a sweep over real databases: hands updates and answers to the state machine that the simulator runs.
+
+A batch of transactions of each source is one update; those that come while it is swept are handed in as they
+are seen, so that their errors are taken out, and are left for the next batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from viewkeeper.errors import SourceError
+from viewkeeper.integrate.bags import Bag, Row
+from viewkeeper.integrate.integrator import Integrator
+from viewkeeper.integrate.joins import RemoteTable, SweptJoin
+from viewkeeper.integrate.messages import Answer, Compensation, Output, Query, Update, UpdateId, ViewChange
+from viewkeeper.integrate.remote import Reply
+from viewkeeper.integrate.sweep import Sweep
+from viewkeeper.sources.net_changes import NetChanges
+from viewkeeper.sources.pgoutput import Identity, Operation, RowChange, Transaction
+from viewkeeper.sources.postgres_delta import PinnedTable
+
+Ask = Callable[[RemoteTable, tuple[str, ...], Query], Reply]
+"""Asks for the rows of a relation that have the keys of a query in these columns of the table."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a sweep took."""
+
+    queries: int = 0
+    keys: int = 0
+    rows: int = 0
+    compensated: int = 0
+    """Answers that something had to be taken out of."""
+
+
+@dataclass(slots=True)
+class Sweeping:
+    """The sweep of one batch."""
+
+    join: SweptJoin
+    tables: Mapping[str, PinnedTable]
+    ask: Ask
+    traffic: Traffic = field(default_factory=Traffic)
+    _numbers: Counter[str] = field(default_factory=Counter)
+    _ends: dict[UpdateId, frozenset[int]] = field(default_factory=dict)
+
+    def run(self, batch: Mapping[str, Sequence[Transaction]]) -> Bag:
+        """ΔJ of the batch."""
+        view = self.join.view
+        integrator = Integrator(view, Sweep(view))
+        total = Bag(self.join.columns, {})
+        open_ = {
+            update.id: update for update in (self._update(*each) for each in batch.items()) if update.changes
+        }
+        outputs: list[Output] = []
+        for update in open_.values():
+            outputs += integrator.receive(update)
+        left = set(open_)
+        while left:
+            output = outputs.pop(0)
+            if isinstance(output, ViewChange):
+                left -= set(output.updates)
+                total = total.plus(output.rows)
+            elif isinstance(output, Query):
+                outputs += self._answered(integrator, output)
+            else:
+                assert isinstance(output, Compensation)
+                self.traffic.compensated += 1
+        return total
+
+    def _answered(self, integrator: Integrator, query: Query) -> Sequence[Output]:
+        relation = next(each for each in self.join.relations if each.name == query.relation.name)
+        stored = {joined: name for name, joined in relation.columns}
+        source, outputs = query.source, list[Output]()
+        rows, contains = Bag(relation.joined, {}), None
+        if query.keys:
+            reply = self.ask(relation, tuple(stored[name] for name in query.shared), query)
+            self.traffic.queries += 1
+            self.traffic.keys += len(query.keys)
+            self.traffic.rows += len(reply.rows)
+            for transaction in reply.news:
+                update = self._update(source, [transaction])
+                if update.changes:
+                    outputs += integrator.receive(update)
+            rows = Bag(relation.joined, Counter(reply.rows))
+            contains = self._contained(source, reply.contains)
+        self._numbers[source] += 1
+        answer = Answer(source, self._numbers[source], query.number, query.partial.join(rows), contains)
+        return [*outputs, *integrator.receive(answer)]
+
+    def _contained(self, source: str, ends: frozenset[int] | None) -> frozenset[int] | None:
+        if ends is None:
+            return None
+        return frozenset(number for (of, number), its in self._ends.items() if of == source and its <= ends)
+
+    def _update(self, source: str, transactions: Sequence[Transaction]) -> Update:
+        """What transactions did to the relations of a source, as one."""
+        changes: dict[str, Bag] = {}
+        for relation in self.join.relations:
+            if relation.source == source:
+                net = NetChanges(relation.stored, ())
+                for transaction in transactions:
+                    net.take(_concerning(self.tables[relation.table], transaction))
+                rows: dict[Row, int] = {row: weight for row, weight in net.rows.items() if weight}
+                if rows:
+                    changes[relation.name] = Bag(relation.joined, rows)
+        if not changes:
+            return Update(source, 0, {})
+        self._numbers[source] += 1
+        update = Update(source, self._numbers[source], changes)
+        self._ends[update.id] = frozenset(each.end for each in transactions)
+        return update
+
+
+def concerns(tables: Mapping[str, PinnedTable], transaction: Transaction) -> bool:
+    """Whether a transaction changed one of these tables."""
+    return any(_is_of(table, change) for change in transaction.changes for table in tables.values())
+
+
+def truncates(tables: Mapping[str, PinnedTable], transaction: Transaction) -> bool:
+    """Whether a transaction emptied one of these tables: which rows went, nobody tells."""
+    return any(
+        change.operation is Operation.TRUNCATE and _is_of(table, change)
+        for change in transaction.changes
+        for table in tables.values()
+    )
+
+
+def _is_of(table: PinnedTable, change: RowChange) -> bool:
+    return (change.relation.namespace, change.relation.name) == (table.namespace, table.name)
+
+
+def _concerning(table: PinnedTable, transaction: Transaction) -> list[RowChange]:
+    types = {name: type_id for name, _, _, type_id in table.columns}
+    found = []
+    for change in transaction.changes:
+        if not _is_of(table, change):
+            continue
+        where = f"{table.namespace}.{table.name}"
+        if change.operation is Operation.TRUNCATE:
+            raise SourceError(
+                f"{where} was emptied while the view was swept",
+                code="VK-SOURCE-LIMIT",
+                hint="Nothing was changed. Refresh again: the tables are read anew then.",
+            )
+        if change.relation.identity is not Identity.FULL:
+            raise _changed(f"{where} has another replica identity: the log does not tell whole rows any more")
+        for name, type_id, _ in change.relation.columns:
+            if types.get(name, type_id) != type_id:
+                raise _changed(f"column {name} of {where} has another type now")
+        found.append(change)
+    return found
+
+
+def _changed(what: str) -> SourceError:
+    return SourceError(what, code="VK-SOURCE-CHANGED", hint="Create the source and the view anew.")

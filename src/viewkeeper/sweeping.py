@@ -1,0 +1,100 @@
+"""Views of remote tables: the join behind one is a source of its own, which nobody declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from viewkeeper.algebra.relations import Field, Staged, map_leaves
+from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
+from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
+from viewkeeper.errors import DefinitionError
+from viewkeeper.integrate.joins import SweptJoin, taken_apart, unsuited
+from viewkeeper.integrate.transport import sweep_facts
+from viewkeeper.library import KnownView, Library
+from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sql.printer import print_relation
+from viewkeeper.sql.quoting import show_path
+
+STRONG = "strong"
+_HOLE = "vk_swept_join"
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """The join behind a view, under the name of a table, and the view over that table."""
+
+    table: str
+    join: SweptJoin
+    analysis: Analysis
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a view remembers of its source."""
+        return {
+            "identity": None,
+            "schema": "pinned",
+            "columns": [[name, spark, None] for name, _, spark in self.join.types],
+            "key": [],
+            "used": sorted(self.join.columns),
+            "join": self.join.to_json(),
+        }
+
+
+def swept_join(view: str, analysis: Analysis, remote: Mapping[str, PinnedTable]) -> Swept:
+    """Take the query of a view over remote tables apart; one that cannot be swept is refused."""
+    others = [table for table in analysis.tables if table not in remote]
+    if others:
+        raise unsuited(view, f"it reads {others[0]} as well, which is here")
+    if analysis.relation is None:
+        assert analysis.reason is not None
+        raise unsuited(view, analysis.reason.message)
+    table = show_path((SOURCES, view))
+    types = {name: each.types for name, each in remote.items()}
+    join, relation = taken_apart(view, analysis.relation, types, table)
+    leaf = Staged(_HOLE, tuple(Field(name, name) for name in join.columns))
+    before, _, after = print_relation(map_leaves(relation, lambda _: leaf)).partition(_HOLE)
+    before, after = before.removesuffix("`"), after.removeprefix("`")
+    text = QueryText((before, TableHole(table, None), after))
+    return Swept(table, join, Analysis(text, relation, None))
+
+
+def join_of(view: KnownView) -> SweptJoin | None:
+    """The join behind a view of remote tables."""
+    return next(
+        (SweptJoin.of_json(facts["join"]) for facts in view.sources.values() if "join" in facts), None
+    )
+
+
+def source_behind(view: KnownView) -> SourceDefinition | None:
+    """The source that sweeps a view; a new one each time that it is defined."""
+    join = join_of(view)
+    if join is None:
+        return None
+    consistency = view.definition.consistency or STRONG
+    return SourceDefinition(view.name, SWEEP, (), facts=sweep_facts(join, consistency))
+
+
+def refuse_lost(library: Library, source: SourceDefinition | None, name: str) -> None:
+    """Raise if a view is swept over tables that a source would not have any more; ``None``: it is dropped."""
+    left = () if source is None else source.remote_tables
+    for view in library.views.values():
+        join = join_of(view)
+        for relation in () if join is None else join.relations:
+            if relation.source == name and relation.table not in left:
+                raise DefinitionError(
+                    f"view {view.name} is swept over {relation.table}",
+                    code="VK-VIEW-IN-USE",
+                    hint="Drop the view first.",
+                )
+
+
+def level_of(view: KnownView) -> str | None:
+    """Which states of its remote tables a view shows; ``None`` if it has none."""
+    return None if join_of(view) is None else view.definition.consistency or STRONG
+
+
+def declared_by_people(sources: Iterable[SourceDefinition]) -> list[SourceDefinition]:
+    """Without those that stand behind views."""
+    return [source for source in sources if source.kind != SWEEP]
