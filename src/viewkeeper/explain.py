@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeeper.analyse.analysis import Reason
 from viewkeeper.install import bags, groups, overwrite
 from viewkeeper.install.counts import Counts
+from viewkeeper.integrate.prices import RemotePrice
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import staged_by
@@ -62,6 +63,8 @@ class Plan:
 
     epoch: EpochPlan
     window: Window | None = None
+    remote: Mapping[str, RemotePrice] = field(default_factory=dict)
+    """Of views over remote tables: what it takes to leave them there, and to copy them."""
 
     @property
     def views(self) -> tuple[ViewPlan, ...]:
@@ -73,11 +76,21 @@ class Plan:
 
     def __str__(self) -> str:
         lines = list(_plan_lines(self.epoch))
+        if self.remote:
+            lines.append("Remote tables")
+        for view, price in self.remote.items():
+            lines += [f"  {view}", *(f"    {line}" for line in price.lines())]
         return "\n".join([*lines, f"Window   {self.window}"] if self.window else lines)
 
 
 def explain_view(
-    name: str, plan: EpochPlan, reason: Reason | None, window: Window | None, *, hypothetical: bool
+    name: str,
+    plan: EpochPlan,
+    reason: Reason | None,
+    window: Window | None,
+    *,
+    hypothetical: bool,
+    priced: RemotePrice | None = None,
 ) -> Explanation:
     """The explanation of one view out of a plan."""
     view = plan.view(name)
@@ -93,6 +106,8 @@ def explain_view(
         head.extend(f"  {line}" for line in _view_lines(view))
     if window is not None:
         head.append(f"  window   {window}")
+    if priced is not None:
+        head += ["  remote", *(f"    {line}" for line in priced.lines())]
     for each in view.propagations:
         head += ["  joins", *(f"    {line}" for line in each.lines())]
     lines = [*head, "  steps", *(line for at, step in enumerate(steps, 1) for line in _told(at, step))]

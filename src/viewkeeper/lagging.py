@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from viewkeeper.declaring import LedgerShelf
-from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
+from viewkeeper.define.sources import SWEEP, PostgresOptions, SourceDefinition, checked_options
 from viewkeeper.errors import ViewkeeperError
+from viewkeeper.integrate.members import Members, sources_of_join
 from viewkeeper.ledger import Ledger
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.postgres_capture import capture_of
@@ -25,14 +26,23 @@ def lags(
     if not versions:
         return {}
     with ThreadPoolExecutor(_AT_ONCE, "viewkeeper-lag") as pool:
-        found = pool.map(lambda source: _lag(source, versions[source], ledger), versions)
+        declared = {source.name: source for source in versions}
+        found = pool.map(lambda source: _lag(source, versions[source], ledger, declared), versions)
         return {source.name: lag for source, lag in zip(versions, found, strict=True)}
 
 
-def _lag(source: SourceDefinition, version: str | None, ledger: Ledger) -> Lag | ViewkeeperError | None:
-    if version is None or source.kind != "postgres":
+def _lag(
+    source: SourceDefinition,
+    version: str | None,
+    ledger: Ledger,
+    declared: Mapping[str, SourceDefinition],
+) -> Lag | ViewkeeperError | None:
+    if version is None or source.kind not in ("postgres", SWEEP):
         return None
     try:
+        if source.kind == SWEEP:
+            members = {name: declared[name] for name in sources_of_join(source)}
+            return Members(source, LedgerShelf(ledger, source.name), members).lag(version)
         options = checked_options(source)
         assert isinstance(options, PostgresOptions)
         if options.capture == "diff":

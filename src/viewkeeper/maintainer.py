@@ -38,6 +38,8 @@ from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import SourceAway
 from viewkeeper.housekeeping import Housekeeping
 from viewkeeper.install.storage import new_storage_name
+from viewkeeper.integrate.prices import RemotePrice
+from viewkeeper.integrate.transport import SweptSource
 from viewkeeper.kept_deltas import kept_deltas, plan_of
 from viewkeeper.learning import experience, known_rates
 from viewkeeper.ledger import Ledger
@@ -53,7 +55,7 @@ from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.sources.contract import ExtractedSource
 from viewkeeper.sql.quoting import parse_path, show_path
-from viewkeeper.sweeping import declared_by_people, join_of, refuse_lost, source_behind
+from viewkeeper.sweeping import declared_by_people, join_of, refuse_captures, refuse_lost, source_behind
 from viewkeeper.verifying import require_history, verified
 
 if TYPE_CHECKING:
@@ -163,6 +165,7 @@ class Maintainer:
         new = tuple(source for source in behind.values() if source is not None)
         gone = [name for name, source in behind.items() if name in known and source is None]
         opened = [self.engine.observer.declared(name) for name in gone]
+        refuse_captures(new, known)
         self._know({**known, **{source.name: source for source in new}}.values())
         with ExitStack() as stack:
             for source in new:
@@ -411,6 +414,16 @@ class Maintainer:
             self.engine.observer.let_go()
         situation = with_distinct(situation, kept_values(self.ledger))
         return plan_epoch(situation), situation
+
+    def remote_prices(self, names: Iterable[str]) -> dict[str, RemotePrice]:
+        """Of views over remote tables: what it takes to leave the tables there, and to copy them."""
+        library = self.library()
+        return {
+            name: source.price()
+            for name in names
+            if join_of(library.views[name]) is not None
+            and isinstance(source := self._declared(name), SweptSource)
+        }
 
     # Refresh.
 

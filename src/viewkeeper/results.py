@@ -241,6 +241,8 @@ class ViewStatus:
     stale: bool
     versions: dict[str, str | None]
     reads: tuple[str, ...]
+    consistency: str | None = None
+    """Of a view over remote tables: which of their states it shows."""
 
 
 def propagated_of(plan: EpochPlan, kept: Propagation | None) -> Propagated:

@@ -11,13 +11,14 @@ from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import DefinitionError
 from viewkeeper.integrate.joins import SweptJoin, taken_apart, unsuited
-from viewkeeper.integrate.transport import sweep_facts
+from viewkeeper.integrate.members import sweep_facts
 from viewkeeper.library import KnownView, Library
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sql.printer import print_relation
-from viewkeeper.sql.quoting import show_path
+from viewkeeper.sql.quoting import parse_path, show_path
 
 STRONG = "strong"
+COMPLETE = "complete"
 _HOLE = "vk_swept_join"
 
 
@@ -76,6 +77,20 @@ def source_behind(view: KnownView) -> SourceDefinition | None:
     return SourceDefinition(view.name, SWEEP, (), facts=sweep_facts(join, consistency))
 
 
+def refuse_captures(sources: Iterable[SourceDefinition], declared: Mapping[str, SourceDefinition]) -> None:
+    """Raise if every state is to be shown, and a source does not tell one transaction from the next."""
+    for source in sources:
+        facts = dict(source.facts)
+        for name in SweptJoin.of_json(facts["join"]).sources if facts["consistency"] == COMPLETE else ():
+            if dict(declared[name].options).get("capture", "log") != "log":
+                raise DefinitionError(
+                    f"view {source.name} is to show every state of {name}, whose triggers do not tell in which "
+                    "order transactions were committed",
+                    code="VK-CONSISTENCY",
+                    hint="Declare the source with capture 'log', or the view with CONSISTENCY STRONG.",
+                )
+
+
 def refuse_lost(library: Library, source: SourceDefinition | None, name: str) -> None:
     """Raise if a view is swept over tables that a source would not have any more; ``None``: it is dropped."""
     left = () if source is None else source.remote_tables
@@ -93,6 +108,14 @@ def refuse_lost(library: Library, source: SourceDefinition | None, name: str) ->
 def level_of(view: KnownView) -> str | None:
     """Which states of its remote tables a view shows; ``None`` if it has none."""
     return None if join_of(view) is None else view.definition.consistency or STRONG
+
+
+def tables_read(view: KnownView) -> tuple[str, ...]:
+    """The tables and views that a view reads, as its query names them."""
+    join = join_of(view)
+    if join is None:
+        return view.analysis.tables
+    return tuple(dict.fromkeys(".".join(parse_path(each.table)[1:]) for each in join.relations))
 
 
 def declared_by_people(sources: Iterable[SourceDefinition]) -> list[SourceDefinition]:

@@ -66,7 +66,8 @@ from viewkeeper.results import (
     epoch_of,
     propagated_of,
 )
-from viewkeeper.sql.quoting import show_path
+from viewkeeper.sql.quoting import parse_path, show_path
+from viewkeeper.sweeping import level_of, tables_read
 from viewkeeper.windows import expected_window
 
 if TYPE_CHECKING:
@@ -209,7 +210,9 @@ class Warehouse:
         if not self._library().views:
             return Plan(EpochPlan((), (), ()))
         plan, _ = self._maintainer.plan(self._names(views), policy)
-        return Plan(plan, expected_window(self._ledger, plan, [view.view for view in plan.views]))
+        names = [view.view for view in plan.views]
+        prices = self._maintainer.remote_prices(names)
+        return Plan(plan, expected_window(self._ledger, plan, names), prices)
 
     def lattice(self, project: Project | None = None) -> ViewLattice:
         """Which view's summary-delta can be made from which (Mumick et al. 1997, Section 5). A project may
@@ -240,7 +243,8 @@ class Warehouse:
         if hypothetical:
             plan = plan_epoch(as_if_all_changed(situation))
         window = expected_window(self._ledger, plan, [name])
-        return explain_view(name, plan, reason, window, hypothetical=hypothetical)
+        priced = self._maintainer.remote_prices([name]).get(name)
+        return explain_view(name, plan, reason, window, hypothetical=hypothetical, priced=priced)
 
     def verify(self, *views: str) -> list[Verification]:
         """Recompute views (none named: all of them) at the recorded versions and compare, both ways."""
@@ -317,7 +321,8 @@ class Warehouse:
             str(view.analysis.reason) if view.analysis.reason else None,
             stale,
             dict(state.vector),
-            view.analysis.tables,
+            tables_read(view),
+            level_of(view),
         )
 
     def sources(self) -> list[SourceStatus]:
@@ -336,6 +341,17 @@ class Warehouse:
             )
             for each in declared
         ]
+
+    def transactions(self, view: str, epoch: int | None = None) -> dict[str, list[int]]:
+        """Of a view over remote tables: the transactions of each source that brought it to the state that it
+        shows in an epoch (none given: the latest). No transactions: it was read anew."""
+        name = self._find(view)
+        state = self._ledger.states(epoch).get(name)
+        covered: dict[str, list[int]] = {}
+        for table, version in () if state is None else state.vector.items():
+            kept = self._ledger.source_version(parse_path(table)[-1], version) if version else None
+            covered |= (kept or {}).get("transactions", {})
+        return covered
 
     def quarantine(self, source: str) -> DataFrame:
         """The bad rows of a source that are set aside: ``file``, ``line``, ``record`` and ``reason``."""

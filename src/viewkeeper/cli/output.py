@@ -11,7 +11,7 @@ refresh     ``applied`` [str], ``epoch`` {id, published_at, seconds, source_vers
 propagate   ``id``, ``source_versions``, ``views`` [{view, strategy, inserted, deleted, updated, …}]
 repair      ``epoch``, as for refresh
 explain     ``view``, ``incremental``, ``reason``, ``strategy``, ``sql``
-status      ``views`` [{view, epoch, refreshed_at, strategy, incremental, reason, stale, versions, reads}]
+status      ``views`` [{view, epoch, refreshed_at, strategy, incremental, reason, stale, versions, reads, …}]
 verify      ``ok``, ``views`` [{view, ok, missing, extra, epoch}]; with ``--constraints``:
             ``ok``, ``constraints`` [{constraint, ok, violations, example}]
 history     ``epochs`` [epoch, as for refresh], newest first

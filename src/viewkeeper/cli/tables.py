@@ -114,10 +114,16 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
             "" if view.epoch is None else str(view.epoch),
             _moment(view.refreshed_at),
             _strategy(view.strategy or ""),
-            "incrementally" if view.incremental else f"by full recompute: {escape(view.reason or '')}",
+            _kept(view),
             escape(", ".join(view.reads)),
         )
     return table
+
+
+def _kept(view: ViewStatus) -> str:
+    if not view.incremental:
+        return f"by full recompute: {escape(view.reason or '')}"
+    return f"swept, {view.consistency}" if view.consistency else "incrementally"
 
 
 def sources_table(sources: Sequence[SourceStatus]) -> Table:

@@ -16,12 +16,14 @@ from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import SourceError
 from viewkeeper.execute.catalog import Catalog, TableFacts
 from viewkeeper.execute.tuning import reading_files
+from viewkeeper.integrate.members import remote_tables, sources_of_join
 from viewkeeper.integrate.politeness import AWAY
-from viewkeeper.integrate.transport import SweptSource, remote_tables, sources_of_join
+from viewkeeper.integrate.transport import SweptSource
 from viewkeeper.plan.situation import Span
 from viewkeeper.session import cores, rows_read
 from viewkeeper.sources.contract import Change, ExtractedSource, Shelf, Source
 from viewkeeper.sources.delta_lake import DeltaSource
+from viewkeeper.sources.horizons import Horizons
 from viewkeeper.sources.iceberg import IcebergSource
 from viewkeeper.sources.iceberg_catalog import is_iceberg_catalog
 from viewkeeper.sources.kinds import open_source
@@ -64,6 +66,7 @@ class Observer:
         self._sources: dict[str, Source] = {}
         self._declared: dict[str, tuple[SourceDefinition, ExtractedSource]] = {}
         """By name."""
+        self._horizons = Horizons()
         self.read_options = reading_files(cores(session))
 
     def source(self, table: str) -> Source:
@@ -101,6 +104,7 @@ class Observer:
             needs = set(sources_of_join(definition)) if definition.kind == SWEEP else set[str]()
             if known is None or known[0] != definition or needs & moved:
                 known = definition, self.open(definition, shelf_of(definition.name))
+                known[1].watch(self._horizons)
                 moved.add(definition.name)
             self._declared[definition.name] = known
 
@@ -153,6 +157,7 @@ class Observer:
     def stand(self, tables: Iterable[str], storages: Iterable[str]) -> Observed:
         """Where sources and storage tables stand; a source that is gone is an error."""
         wanted, stored = list(tables), list(storages)
+        self._horizons.renew()
         systems = self._by_source(dict.fromkeys(wanted))
         with _asking() as pool:
             standing = pool.map(lambda each: _standing(*each), systems.items())  # those of one move together

@@ -22,6 +22,7 @@ from viewkeeper.integrate.bags import Row
 from viewkeeper.integrate.questions import Question, answering, primary_of
 from viewkeeper.integrate.visibility import Visible
 from viewkeeper.sources.contract import Shelf
+from viewkeeper.sources.horizons import Horizon
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Transaction, lsn_of, lsn_text
 from viewkeeper.sources.postgres_capture import LogCapture
@@ -60,8 +61,8 @@ class Remote(Protocol):
     def begin(self) -> Snapshot:
         """A state to be copied; changes are captured from exactly there on."""
 
-    def start(self, position: str) -> list[Taken]:
-        """What lies behind a position and can be taken in; a sweep begins there."""
+    def start(self, position: str, horizon: Horizon) -> list[Taken]:
+        """What lies between a position and a horizon and can be taken in; a sweep begins there."""
 
     def ask(self, question: Question) -> Reply:
         """What the server answers now."""
@@ -111,18 +112,14 @@ class LoggedRemote:
         self._pinned.pin()
         return self._capture.begin(self._tables)
 
-    def start(self, position: str) -> list[Taken]:
+    def start(self, position: str, horizon: Horizon) -> list[Taken]:
         self._position, self._told = position, set()
-        found: list[Taken] = []
-        waiting = self._capture.read_all(position)
-        if waiting:
-            (snapshot,) = self.server.one("SELECT pg_current_snapshot()::text")
-            seen = Visible.of(snapshot)
-            for transaction in waiting:
-                if not seen.sees(transaction.xid):
-                    break
-                self._told.add(transaction.end)
-                found.append(Taken(transaction, lsn_text(transaction.end)))
+        seen, found = Visible.of(horizon.snapshot), list[Taken]()
+        for transaction in self._capture.read_all(position, horizon.lsn):
+            if not seen.sees(transaction.xid):
+                break
+            self._told.add(transaction.end)
+            found.append(Taken(transaction, lsn_text(transaction.end)))
         return found
 
     def ask(self, question: Question) -> Reply:
@@ -178,8 +175,8 @@ class TriggeredRemote:
         self._pinned.pin()
         return self._capture.begin(self._tables)
 
-    def start(self, position: str) -> list[Taken]:
-        found, self._position = self._capture.read(position, self._tables)
+    def start(self, position: str, horizon: Horizon) -> list[Taken]:
+        found, self._position = self._capture.read(position, self._tables, horizon)
         self._told = 0
         return [Taken(self._numbered(each), self._position) for each in found]
 

@@ -29,6 +29,7 @@ Ask = Callable[[RemoteTable, tuple[str, ...], Query], Reply]
 class Traffic:
     """What a sweep took."""
 
+    changed: int = 0
     queries: int = 0
     keys: int = 0
     rows: int = 0
@@ -57,6 +58,7 @@ class Sweeping:
         }
         outputs: list[Output] = []
         for update in open_.values():
+            self.traffic.changed += sum(len(rows.rows) for rows in update.changes.values())
             outputs += integrator.receive(update)
         left = set(open_)
         while left:
@@ -115,21 +117,8 @@ class Sweeping:
         return update
 
 
-def concerns(tables: Mapping[str, PinnedTable], transaction: Transaction) -> bool:
-    """Whether a transaction changed one of these tables."""
-    return any(_is_of(table, change) for change in transaction.changes for table in tables.values())
-
-
-def truncates(tables: Mapping[str, PinnedTable], transaction: Transaction) -> bool:
-    """Whether a transaction emptied one of these tables: which rows went, nobody tells."""
-    return any(
-        change.operation is Operation.TRUNCATE and _is_of(table, change)
-        for change in transaction.changes
-        for table in tables.values()
-    )
-
-
-def _is_of(table: PinnedTable, change: RowChange) -> bool:
+def is_of(table: PinnedTable, change: RowChange) -> bool:
+    """Whether a change is one of this table."""
     return (change.relation.namespace, change.relation.name) == (table.namespace, table.name)
 
 
@@ -137,7 +126,7 @@ def _concerning(table: PinnedTable, transaction: Transaction) -> list[RowChange]
     types = {name: type_id for name, _, _, type_id in table.columns}
     found = []
     for change in transaction.changes:
-        if not _is_of(table, change):
+        if not is_of(table, change):
             continue
         where = f"{table.namespace}.{table.name}"
         if change.operation is Operation.TRUNCATE:

@@ -11,71 +11,37 @@ database, taken exactly where its changes begin; from then on ΔJ is swept::
 from __future__ import annotations
 
 import hashlib
-import json
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
+from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import SourceError
-from viewkeeper.integrate.joins import RemoteTable, SweptJoin, family, first_content
+from viewkeeper.integrate.joins import RemoteTable, family, first_content
+from viewkeeper.integrate.members import Members, positions_of, version_of
 from viewkeeper.integrate.messages import Query
-from viewkeeper.integrate.politeness import Politeness
+from viewkeeper.integrate.prices import RemotePrice, Swept, price
 from viewkeeper.integrate.questions import Question
-from viewkeeper.integrate.remote import Remote, Reply, Taken, remote
-from viewkeeper.integrate.sweeping import Sweeping, concerns, truncates
+from viewkeeper.integrate.remote import Reply, Taken
+from viewkeeper.integrate.sweeping import Sweeping
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn
 from viewkeeper.sources.extracted import Extracted, QueriedChange
-from viewkeeper.sources.lag import Lag
+from viewkeeper.sources.horizons import Horizons
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.postgres_copy import Copying
 from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
-from viewkeeper.sources.postgres_server import Server, Snapshot
+from viewkeeper.sources.postgres_server import Snapshot
+from viewkeeper.sql.quoting import parse_path
 
 COMPLETE = "complete"
 """One published state for each transaction; otherwise as many at a time as are waiting."""
 _SLOTS = "slots"
 """Under this name it is remembered what captures changes for us."""
-_FACTS = ("join", "slot", "consistency")
-T = TypeVar("T")
-
-
-def sweep_facts(join: SweptJoin, consistency: str) -> tuple[tuple[str, str], ...]:
-    """What a source has to know to sweep a view."""
-    slot = f"vk_{uuid.uuid4().hex[:20]}"
-    return tuple(zip(_FACTS, (join.to_json(), slot, consistency), strict=True))
-
-
-def sources_of_join(definition: SourceDefinition) -> tuple[str, ...]:
-    """The declared sources that a swept join reads."""
-    return SweptJoin.of_json(dict(definition.facts)["join"]).sources
-
-
-def remote_tables(definition: SourceDefinition) -> dict[str, PinnedTable]:
-    """The tables of a source that are not copied, as they were when it was declared."""
-    pinned = [PinnedTable.of_json(each) for each in json.loads(definition.fact("remote") or "[]")]
-    return dict(zip(definition.remote_tables, pinned, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class PartOfShelf:
-    """What is remembered of one database."""
-
-    shelf: Shelf
-    part: str
-
-    def load(self, version: str) -> Mapping[str, Any] | None:
-        return self.shelf.load(f"{self.part} {version}")
-
-    def save(self, version: str, content: Mapping[str, Any]) -> None:
-        self.shelf.save(f"{self.part} {version}", content)
-
-    def forget_others(self, version: str) -> None:
-        """Everything is still needed."""
+_SWEEPS = "sweeps"
+"""Under this name what the last sweeps took is remembered."""
+_REMEMBERED = 10
 
 
 class SweptSource(Extracted):
@@ -88,21 +54,20 @@ class SweptSource(Extracted):
         spark: SparkSession,
         definition: SourceDefinition,
         shelf: Shelf,
-        members: Mapping[str, SourceDefinition],
+        declared: Mapping[str, SourceDefinition],
     ) -> None:
         self._spark = spark
-        self._definition = definition
+        self._name = definition.name
         self._shelf = shelf
-        self._members = members
         (self._table,) = definition.all_tables
-        facts = dict(definition.facts)
-        self._join = SweptJoin.of_json(facts["join"])
-        self._slot = facts["slot"]
-        self._consistency = facts["consistency"]
+        self._members = Members(definition, shelf, declared)
+        self._join = self._members.join
         self._seen: str | None = None
         self._snapshots: dict[str, Snapshot] = {}
         self._views: set[str] = set()
         self._batch: dict[str, list[Taken]] = {}
+        self._took: Swept | None = None
+        self._horizons = Horizons()
         self.has_more = False
         """Whether more waits than is taken in: one transaction at a time, if every state is to be seen."""
 
@@ -118,59 +83,39 @@ class SweptSource(Extracted):
         """Those of the databases are told by the sources themselves."""
         return ()
 
-    @cached_property
-    def _tables(self) -> dict[str, PinnedTable]:
-        """The tables of the join, as they were when their source was declared."""
-        known: dict[str, PinnedTable] = {}
-        for member in self._members.values():
-            known |= remote_tables(member)
-        return {relation.table: known[relation.table] for relation in self._join.relations}
-
-    @cached_property
-    def _remotes(self) -> dict[str, Remote]:
-        return {name: self._remote(name, self._slot) for name in self._join.sources}
-
-    def _remote(self, source: str, slot: str) -> Remote:
-        options = checked_options(self._members[source])
-        assert isinstance(options, PostgresOptions)
-        ours = [self._tables[each.table] for each in self._join.relations if each.source == source]
-        paths = tuple(dict.fromkeys(f"{table.namespace}.{table.name}" for table in ours))
-        server = Server(source, options.over(paths).model_copy(update={"publication": None}))
-        return remote(server, slot, list(dict.fromkeys(ours)), PartOfShelf(self._shelf, source))
-
-    def _politely(self, source: str, act: Callable[[], T]) -> T:
-        server = self._remotes[source].server
-        return Politeness(server.options, PartOfShelf(self._shelf, source), source).run(act)
-
     # Where it stands.
+
+    def watch(self, horizons: Horizons) -> None:
+        self._horizons = horizons
 
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen = None if rows is None else version
 
     def current(self) -> Mapping[str, str | None]:
         self.let_go()
-        start = None if self._seen is None else _positions(self._seen)
-        if start is None or start.keys() != self._remotes.keys():
+        self.has_more = False
+        start = None if self._seen is None else positions_of(self._seen)
+        if start is None or start.keys() != self._members.remotes.keys():
             return {self._table: self._copy()}
-        waiting = {
-            source: self._politely(source, lambda each=each, at=start[source]: each.start(at))  # type: ignore[misc]
-            for source, each in self._remotes.items()
-        }
-        if any(truncates(self._tables, each.transaction) for taken in waiting.values() for each in taken):
+        waiting = {source: self._waiting(source, at, self._horizons) for source, at in start.items()}
+        if any(self._members.truncates(each) for each in _all(waiting)):
             return {self._table: self._copy()}
-        self._batch = self._chosen(waiting) if self._concerned(waiting) else {}
+        self._batch = self._chosen(waiting) if any(map(self._members.concerns, _all(waiting))) else {}
         reached = {source: taken[-1].position for source, taken in self._batch.items() if taken}
-        return {self._table: _version({**start, **reached})}
+        return {self._table: version_of({**start, **reached})}
+
+    def _waiting(self, source: str, position: str, horizons: Horizons) -> list[Taken]:
+        each = self._members.remotes[source]
+        return self._members.politely(source, lambda: each.start(position, horizons.of(each.server)))
 
     def _chosen(self, waiting: Mapping[str, list[Taken]]) -> dict[str, list[Taken]]:
         """What is taken in: all that waits, or the first transaction that concerns the view."""
-        self.has_more = False
-        if self._consistency != COMPLETE:
+        if self._members.consistency != COMPLETE:
             return dict(waiting)
         chosen: dict[str, list[Taken]] = {}
         firsts: list[tuple[Any, str]] = []
         for source, taken in waiting.items():
-            at = next((at for at, each in enumerate(taken) if concerns(self._tables, each.transaction)), None)
+            at = next((at for at, each in enumerate(taken) if self._members.concerns(each)), None)
             chosen[source] = taken if at is None else taken[:at]
             if at is not None:
                 firsts.append((taken[at].transaction.committed_at, source))
@@ -180,15 +125,14 @@ class SweptSource(Extracted):
         self.has_more = any(len(chosen[source]) < len(taken) for source, taken in waiting.items())
         return chosen
 
-    def _concerned(self, waiting: Mapping[str, list[Taken]]) -> bool:
-        return any(concerns(self._tables, each.transaction) for taken in waiting.values() for each in taken)
-
     def holds(self, table: str, version: str) -> bool:
         """Snapshots are taken first: if nothing waits after that, they are the state of the version."""
         self.let_go()
-        positions = _positions(version)
+        positions = positions_of(version)
         self._copy()
-        if self._concerned({source: each.start(positions[source]) for source, each in self._remotes.items()}):
+        now = Horizons()
+        waiting = {source: self._waiting(source, at, now) for source, at in positions.items()}
+        if any(map(self._members.concerns, _all(waiting))):
             self.let_go()
             return False
         return True
@@ -198,32 +142,31 @@ class SweptSource(Extracted):
     def _copy(self) -> str:
         """A snapshot of each database, and the version that it is of."""
         kept = self._shelf.load(_SLOTS) or {"is": None, "before": []}
-        if kept["is"] != self._slot:
+        if kept["is"] != self._members.slot:
             before = [each for each in (kept["is"], *kept["before"]) if each]
-            self._shelf.save(_SLOTS, {"is": self._slot, "before": before})
+            self._shelf.save(_SLOTS, {"is": self._members.slot, "before": before})
         self._batch = {}
-        for source, each in self._remotes.items():
-            self._snapshots[source] = self._politely(source, each.begin)
-        return _version({source: each.position for source, each in self._snapshots.items()})
+        for source, each in self._members.remotes.items():
+            self._snapshots[source] = self._members.politely(source, each.begin)
+        return version_of({source: each.position for source, each in self._snapshots.items()})
 
     def rows(self, table: str, version: str | None) -> str:
         if not self._snapshots:
             raise SourceError(
-                f"the databases that {self._definition.name} joins keep no history: "
-                f"version {version} cannot be read",
+                f"the databases that {self._name} joins keep no history: version {version} cannot be read",
                 code="VK-NO-HISTORY",
             )
         parts = {each.name: self._named(self._copied(each), each.name) for each in self._join.relations}
         return self._named(self._spark.sql(first_content(self._join, parts)), str(version))
 
     def _copied(self, relation: RemoteTable) -> DataFrame:
-        pinned, server = self._tables[relation.table], self._remotes[relation.source].server
+        pinned, server = self._members.tables[relation.table], self._members.remotes[relation.source].server
         types = {name: pinned.types[name] for name in relation.stored}
         copying = Copying(self._spark, server, pinned.sql, types, relation.where)
         return copying.rows(self._snapshots[relation.source].name)
 
     def _named(self, rows: DataFrame, what: str) -> str:
-        told = hashlib.sha256(f"{self._definition.name} {what}".encode()).hexdigest()[:20]
+        told = hashlib.sha256(f"{self._name} {what}".encode()).hexdigest()[:20]
         name = f"vk_sweep_{told}"
         rows.createOrReplaceGlobalTempView(name)
         self._views.add(name)
@@ -240,13 +183,15 @@ class SweptSource(Extracted):
         if self._snapshots:
             raise SourceError("a remote table was emptied, and which rows it had is not known any more",
                               code="VK-SOURCE-EXPIRED")  # fmt: skip
-        sweeping = Sweeping(self._join, self._tables, self._ask)
+        sweeping = Sweeping(self._join, self._members.tables, self._ask)
         batch = {source: [each.transaction for each in taken] for source, taken in self._batch.items()}
         found = sweeping.run(batch)
+        took = sweeping.traffic
+        self._took = Swept(took.changed, took.queries, took.rows)
         net = NetChanges(self._join.columns, ())
         net.rows.update(found.rows)  # type: ignore[arg-type]  # texts, as the log has them
         columns = tuple((name, postgres, spark, 0) for name, postgres, spark in self._join.types)
-        staged = signed_rows(net, PinnedTable("", self._definition.name, columns, ()), "")
+        staged = signed_rows(net, PinnedTable("", self._name, columns, ()), "")
         name = self._named(self._spark.createDataFrame(staged.table()), new)
         selects = tuple(select.replace(STAGED, name) for select in staged.selects)
         return QueriedChange(
@@ -254,10 +199,10 @@ class SweptSource(Extracted):
         )
 
     def _ask(self, relation: RemoteTable, on: tuple[str, ...], query: Query) -> Reply:
-        pinned, source = self._tables[relation.table], self._remotes[relation.source]
+        pinned, source = self._members.tables[relation.table], self._members.remotes[relation.source]
         kinds = tuple(family(pinned.types[name].name) or "text" for name in on)
         question = Question(pinned, relation.stored, on, kinds, sorted(query.keys), relation.where)
-        return self._politely(relation.source, lambda: source.ask(question))
+        return self._members.politely(relation.source, lambda: source.ask(question))
 
     # After the epoch.
 
@@ -265,57 +210,67 @@ class SweptSource(Extracted):
         """What the epoch covers is kept beside its version."""
         for reached in version.values():
             if reached is not None:
-                covered = {
-                    source: [
-                        each.transaction.xid for each in taken if concerns(self._tables, each.transaction)
-                    ]
-                    for source, taken in self._batch.items()
-                }
-                self._shelf.save(reached, {"consistency": self._consistency, "transactions": covered})
+                covered = {source: self._covered(taken) for source, taken in self._batch.items()}
+                told = {"consistency": self._members.consistency, "transactions": covered}
+                self._shelf.save(reached, told)
+                self._remember_sweep()
+
+    def _remember_sweep(self) -> None:
+        if self._took is not None:
+            kept = (self._shelf.load(_SWEEPS) or {"last": []})["last"]
+            self._shelf.save(_SWEEPS, {"last": [*kept, list(astuple(self._took))][-_REMEMBERED:]})
+            self._took = None
+
+    def price(self) -> RemotePrice:
+        """What it takes to leave the tables where they are, and what it would take to copy them."""
+        rows = size = 0
+        for name, table in self._members.tables.items():
+            (counted, stored) = self._members.remotes[parse_path(name)[1]].server.one(
+                "SELECT greatest(reltuples, 0)::bigint, pg_table_size(oid) FROM pg_class "
+                "WHERE oid = %s::regclass",
+                table.sql,
+            )
+            rows, size = rows + counted, size + stored
+        kept = (self._shelf.load(_SWEEPS) or {"last": []})["last"]
+        names = [".".join(parse_path(name)[1:]) for name in self._members.tables]
+        return price(names, rows, size, [Swept(*each) for each in kept])
+
+    def _covered(self, batch: Sequence[Taken]) -> list[int]:
+        ours = [each.transaction for each in batch if self._members.concerns(each)]
+        return [xid for each in ours for xid in (sorted(each.stands_for) or [each.xid])]
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         self.let_go()
         for reached in version.values():
-            for source, position in _positions(reached or "{}").items():
-                self._remotes[source].acknowledge(position)
+            for source, position in positions_of(reached or "{}").items():
+                self._members.remotes[source].acknowledge(position)
         self._release_older()
 
     def rest(self) -> None:
         if not any(self._batch.values()) and not self._snapshots:
-            for each in self._remotes.values():
+            for each in self._members.remotes.values():
                 each.rest()
-
-    def lag(self, version: str) -> Lag:
-        """What waits in all databases together."""
-        positions = _positions(version)
-        lags = [each.lag(positions[source]) for source, each in self._remotes.items()]
-        return Lag(sum(each.transactions for each in lags), max(each.seconds for each in lags))
 
     def release(self) -> None:
         """A slot that nobody reads fills the server's disk."""
         self.let_go()
-        kept = self._shelf.load(_SLOTS) or {"is": self._slot, "before": []}
-        self._give_back([kept["is"], *kept["before"]])
+        kept = self._shelf.load(_SLOTS) or {"is": self._members.slot, "before": []}
+        self._members.release([kept["is"], *kept["before"]])
 
     def give_up(self) -> None:
         """It was not defined after all: only what captured changes before is left."""
         self.let_go()
         kept = self._shelf.load(_SLOTS)
-        if kept is not None and kept["is"] == self._slot:
-            self._give_back([self._slot])
+        if kept is not None and kept["is"] == self._members.slot:
+            self._members.release([self._members.slot])
             before = kept["before"]
             self._shelf.save(_SLOTS, {"is": before[0] if before else None, "before": before[1:]})
 
     def _release_older(self) -> None:
         kept = self._shelf.load(_SLOTS)
         if kept is not None and kept["before"]:
-            self._give_back(kept["before"])
+            self._members.release(kept["before"])
             self._shelf.save(_SLOTS, {"is": kept["is"], "before": []})
-
-    def _give_back(self, slots: Sequence[str]) -> None:
-        for slot in slots:
-            for source in self._join.sources:
-                self._remote(source, slot).release()
 
     def let_go(self) -> None:
         while self._views:
@@ -324,12 +279,8 @@ class SweptSource(Extracted):
             self._snapshots.popitem()[1].close()
 
 
-def _positions(version: str) -> dict[str, str]:
-    return dict(json.loads(version))
-
-
-def _version(positions: Mapping[str, str]) -> str:
-    return json.dumps(positions, sort_keys=True)
+def _all(waiting: Mapping[str, Sequence[Taken]]) -> list[Taken]:
+    return [each for taken in waiting.values() for each in taken]
 
 
 def _told(batch: Mapping[str, Sequence[object]], sweeping: Sweeping) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.define.sources import SourceDefinition
+from viewkeeper.sources.horizons import Horizons
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,9 @@ class ExtractedSource(Source, Protocol):
 
     def holds(self, table: str, version: str) -> bool:
         """Whether the rows of that version are those that are there now; then :meth:`rows` reads them."""
+
+    def watch(self, horizons: Horizons) -> None:
+        """Databases are looked at no further than to these: the same for all that move in one epoch."""
 
     def let_go(self) -> None:
         """Nothing more is read of what :meth:`current` found: keep no connection open for it."""

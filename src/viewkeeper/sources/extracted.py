@@ -10,6 +10,7 @@ from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.sources.contract import Description, SourceColumn, Statistics
+from viewkeeper.sources.horizons import Horizons
 from viewkeeper.sql.quoting import quote
 
 
@@ -35,6 +36,9 @@ class Extracted(ABC):
     """A source whose tables are kept as base views. What it does not say otherwise holds of all of them."""
 
     read_options: tuple[tuple[str, str], ...] = ()
+
+    def watch(self, horizons: Horizons) -> None:  # noqa: B027  (what is no database need not do anything)
+        """Databases are looked at no further than to these."""
 
     @abstractmethod
     def describe(self, table: str) -> Description: ...

@@ -89,6 +89,8 @@ class Transaction:
     committed_at: datetime
     end: int = 0
     changes: list[RowChange] = field(default_factory=list)
+    stands_for: set[int] = field(default_factory=set)
+    """The transactions that it is made of, where it is more than one."""
 
 
 def lsn_text(position: int) -> str:

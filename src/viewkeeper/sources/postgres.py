@@ -22,6 +22,7 @@ from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.extracted import QueriedChange, as_problem
+from viewkeeper.sources.horizons import Horizons
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import RowChange, Transaction
 from viewkeeper.sources.postgres_capture import Capture, capture_of
@@ -177,7 +178,8 @@ class PostgresSource(PostgresTables):
             self._transactions = ()
         else:
             (start,) = {version for _, version in filter(None, self._seen.values())}
-            self._transactions, position = self._captured.read(start, list(self._tables.values()))
+            horizon = self._horizons.of(self._server)
+            self._transactions, position = self._captured.read(start, list(self._tables.values()), horizon)
             self._require_same_tables()
         return dict.fromkeys(self._definition.all_tables, position)
 
@@ -205,7 +207,7 @@ class PostgresSource(PostgresTables):
         self.let_go()
         tables = list(self._tables.values())
         self._snapshot = self._captured.begin(tables)
-        waiting, _ = self._captured.read(version, tables)
+        waiting, _ = self._captured.read(version, tables, Horizons().of(self._server))
         if waiting:
             self.let_go()
         return not waiting

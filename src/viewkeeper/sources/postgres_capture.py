@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from viewkeeper.sources.contract import Shelf
+from viewkeeper.sources.horizons import Horizon
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Transaction
 from viewkeeper.sources.postgres_delta import PinnedTable
@@ -26,8 +27,10 @@ class Capture(Protocol):
     def begin(self, tables: Sequence[PinnedTable]) -> Snapshot:
         """A state of the database to be copied; changes are captured from exactly there on."""
 
-    def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
-        """The transactions behind a position, and the position behind all of them."""
+    def read(
+        self, position: str, tables: Sequence[PinnedTable], horizon: Horizon
+    ) -> tuple[Sequence[Transaction], str]:
+        """The transactions behind a position, as far as the horizon, and the position behind all of them."""
 
     def lag(self, position: str) -> Lag:
         """What waits behind a position."""
@@ -66,12 +69,14 @@ class LogCapture:
     def begin(self, tables: Sequence[PinnedTable]) -> Snapshot:
         return self._slot.begin([table.sql for table in tables])
 
-    def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
-        return self._slot.read(position, self._let_go_to)
+    def read(
+        self, position: str, tables: Sequence[PinnedTable], horizon: Horizon
+    ) -> tuple[Sequence[Transaction], str]:
+        return self._slot.read(position, self._let_go_to, upto=horizon.lsn)
 
-    def read_all(self, position: str) -> Sequence[Transaction]:
+    def read_all(self, position: str, upto: str | None = None) -> Sequence[Transaction]:
         """All the transactions behind a position, however many there are."""
-        return self._slot.read(position, self._let_go_to, most=None)[0]
+        return self._slot.read(position, self._let_go_to, upto=upto, most=None)[0]
 
     @property
     def _let_go_to(self) -> str | None:

@@ -77,10 +77,16 @@ class Slot:
             ) from None
 
     def read(
-        self, position: str, acknowledged: str | None, *, most: int | None = MOST_CHANGES
+        self,
+        position: str,
+        acknowledged: str | None,
+        *,
+        upto: str | None = None,
+        most: int | None = MOST_CHANGES,
     ) -> tuple[Sequence[Transaction], str]:
         """The transactions behind a position, and the position behind the last of them. ``acknowledged``:
-        where we let the slot go to without an epoch, if we did. ``most``: about so many changes."""
+        where we let the slot go to without an epoch, if we did. ``upto``: no further than there; ``most``:
+        about so many changes."""
         with self._server.asking() as connection:
             found = connection.execute(
                 "SELECT confirmed_flush_lsn::text, wal_status, active, pg_current_wal_flush_lsn()::text "
@@ -103,8 +109,10 @@ class Slot:
                     code="VK-SLOT-BUSY",
                     hint="Two warehouses must not share a slot. Stop the other one, and refresh again.",
                 )
-            every = Decoder().transactions(self._peek(connection, now, most=most))
-            transactions = [each for each in every if each.end > lsn_of(position)]
+            last = now if upto is None or lsn_of(now) < lsn_of(upto) else upto
+            every = Decoder().transactions(self._peek(connection, last, most=most))
+            # It peeks as far as the commit that reaches the point, and that may lie behind it.
+            transactions = [each for each in every if lsn_of(position) < each.end <= lsn_of(last)]
         untold = self.unpublished()
         if untold is not None:
             what, _, remedy = untold.partition(". ")
@@ -113,7 +121,7 @@ class Slot:
                 code="VK-SLOT-LOST",
                 hint=f"{remedy}; then CREATE OR REPLACE SOURCE copies the tables anew.",
             )
-        self.looked_to = now
+        self.looked_to = last
         return transactions, lsn_text(transactions[-1].end) if transactions else position
 
     def _peek(

@@ -13,6 +13,7 @@ from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.conditions import pushed, require_condition
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn
 from viewkeeper.sources.extracted import Extracted
+from viewkeeper.sources.horizons import Horizons
 from viewkeeper.sources.postgres_copy import Copying
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, ServerTable, Snapshot
@@ -32,6 +33,7 @@ class PostgresTables(Extracted):
         self._server = Server(definition.name, options)
         self._seen: dict[str, tuple[str, str] | None] = {}
         self._snapshot: Snapshot | None = None
+        self._horizons = Horizons()
         self._views: set[str] = set()
         """Under these names Spark finds what was read, for as long as it is needed."""
 
@@ -98,6 +100,9 @@ class PostgresTables(Extracted):
         return Description(_columns(pinned), None, pinned.key)
 
     # What is read.
+
+    def watch(self, horizons: Horizons) -> None:
+        self._horizons = horizons
 
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen[table] = None if rows is None or version is None else (rows, version)

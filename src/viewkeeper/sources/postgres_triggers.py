@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError
+from viewkeeper.sources.horizons import Horizon
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Identity, Operation, Relation, RowChange, Transaction, Tuple
 from viewkeeper.sources.postgres_delta import PinnedTable
@@ -112,11 +113,13 @@ class TriggerCapture:
             )
         return self._server.snapshot("SELECT pg_current_snapshot()::text")
 
-    def read(self, position: str, tables: Sequence[PinnedTable]) -> tuple[Sequence[Transaction], str]:
+    def read(
+        self, position: str, tables: Sequence[PinnedTable], horizon: Horizon
+    ) -> tuple[Sequence[Transaction], str]:
         self._require_columns(tables)
         with self._server.asking() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            found, now = self.read_within(connection, position, tables)
+            found, now = self.read_within(connection, position, tables, horizon.snapshot)
             connection.execute("COMMIT")
         return ([found] if found.changes else []), now if found.changes else position
 
@@ -125,10 +128,12 @@ class TriggerCapture:
         connection: psycopg.Connection[tuple[Any, ...]],
         position: str,
         tables: Sequence[PinnedTable],
+        upto: str | None = None,
     ) -> tuple[Transaction, str]:
-        """What was changed between a position and the snapshot of the transaction that is open, as one: there
-        is no order among those that committed between two snapshots."""
-        now = self._require_reader(connection)
+        """What was changed between a position and a snapshot (that of the transaction that is open), as one:
+        there is no order among those that committed between two snapshots."""
+        there = self._require_reader(connection)
+        now = upto or there
         if _end(now) < _end(position):
             raise SourceError(
                 f"source {self._server.source}: the database is behind what was seen: was it restored?",
@@ -144,10 +149,11 @@ class TriggerCapture:
         ).fetchall()
         by_name = {(table.namespace, table.name): table for table in tables}
         found = Transaction(0, datetime.now(timezone.utc))
-        for _, namespace, name, operation, old, new in changes:
+        for xid, namespace, name, operation, old, new in changes:
             table = by_name.get((namespace, name))
             if table is not None:
                 found.changes.append(_change(table, operation, old, new))
+                found.stands_for.add(int(xid))
         return found, now
 
     def _require_reader(self, connection: psycopg.Connection[tuple[Any, ...]]) -> str:

@@ -1,0 +1,131 @@
+"""The databases that a view is swept over, and the tables of theirs that it joins. Needs no Spark."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
+from viewkeeper.integrate.joins import SweptJoin
+from viewkeeper.integrate.politeness import Politeness
+from viewkeeper.integrate.remote import Remote, Taken, remote
+from viewkeeper.integrate.sweeping import is_of
+from viewkeeper.sources.contract import Shelf
+from viewkeeper.sources.lag import Lag
+from viewkeeper.sources.pgoutput import Operation
+from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_server import Server
+
+_FACTS = ("join", "slot", "consistency")
+T = TypeVar("T")
+
+
+def sweep_facts(join: SweptJoin, consistency: str) -> tuple[tuple[str, str], ...]:
+    """What a source has to know to sweep a view."""
+    slot = f"vk_{uuid.uuid4().hex[:20]}"
+    return tuple(zip(_FACTS, (join.to_json(), slot, consistency), strict=True))
+
+
+def sources_of_join(definition: SourceDefinition) -> tuple[str, ...]:
+    """The declared sources that a swept join reads."""
+    return SweptJoin.of_json(dict(definition.facts)["join"]).sources
+
+
+def remote_tables(definition: SourceDefinition) -> dict[str, PinnedTable]:
+    """The tables of a source that are not copied, as they were when it was declared."""
+    pinned = [PinnedTable.of_json(each) for each in json.loads(definition.fact("remote") or "[]")]
+    return dict(zip(definition.remote_tables, pinned, strict=True))
+
+
+def positions_of(version: str) -> dict[str, str]:
+    """Where each database stands at a version of the join."""
+    return dict(json.loads(version))
+
+
+def version_of(positions: Mapping[str, str]) -> str:
+    """The version of the join at which the databases stand there."""
+    return json.dumps(positions, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfShelf:
+    """What is remembered of one database."""
+
+    shelf: Shelf
+    part: str
+
+    def load(self, version: str) -> Mapping[str, Any] | None:
+        return self.shelf.load(f"{self.part} {version}")
+
+    def save(self, version: str, content: Mapping[str, Any]) -> None:
+        self.shelf.save(f"{self.part} {version}", content)
+
+    def forget_others(self, version: str) -> None:
+        """Everything is still needed."""
+
+
+class Members:
+    """The databases behind one swept view. ``declared``: the sources that name them."""
+
+    def __init__(
+        self, definition: SourceDefinition, shelf: Shelf, declared: Mapping[str, SourceDefinition]
+    ) -> None:
+        facts = dict(definition.facts)
+        self._shelf = shelf
+        self._declared = declared
+        self.join = SweptJoin.of_json(facts["join"])
+        self.slot = facts["slot"]
+        self.consistency = facts["consistency"]
+
+    @cached_property
+    def tables(self) -> dict[str, PinnedTable]:
+        """The tables of the join, as they were when their source was declared."""
+        known: dict[str, PinnedTable] = {}
+        for each in self._declared.values():
+            known |= remote_tables(each)
+        return {relation.table: known[relation.table] for relation in self.join.relations}
+
+    @cached_property
+    def remotes(self) -> dict[str, Remote]:
+        return {name: self.remote(name, self.slot) for name in self.join.sources}
+
+    def remote(self, source: str, slot: str) -> Remote:
+        """A database, with what captures its changes for us."""
+        options = checked_options(self._declared[source])
+        assert isinstance(options, PostgresOptions)
+        ours = [self.tables[each.table] for each in self.join.relations if each.source == source]
+        paths = tuple(dict.fromkeys(f"{table.namespace}.{table.name}" for table in ours))
+        server = Server(source, options.over(paths).model_copy(update={"publication": None}))
+        return remote(server, slot, list(dict.fromkeys(ours)), PartOfShelf(self._shelf, source))
+
+    def politely(self, source: str, act: Callable[[], T]) -> T:
+        """Ask a database, within the limits that its source was declared with."""
+        server = self.remotes[source].server
+        return Politeness(server.options, PartOfShelf(self._shelf, source), source).run(act)
+
+    def concerns(self, taken: Taken) -> bool:
+        """Whether a transaction changed one of the tables."""
+        return any(
+            is_of(table, change) for change in taken.transaction.changes for table in self.tables.values()
+        )
+
+    def truncates(self, taken: Taken) -> bool:
+        """Whether a transaction emptied one of the tables: which rows went, nobody tells."""
+        emptied = [each for each in taken.transaction.changes if each.operation is Operation.TRUNCATE]
+        return any(is_of(table, change) for change in emptied for table in self.tables.values())
+
+    def release(self, slots: Sequence[str]) -> None:
+        """Give back what captured changes: a slot that nobody reads fills the server's disk."""
+        for slot in slots:
+            for source in self.join.sources:
+                self.remote(source, slot).release()
+
+    def lag(self, version: str) -> Lag:
+        """What waits in all databases together."""
+        positions = positions_of(version)
+        lags = [each.lag(positions[source]) for source, each in self.remotes.items()]
+        return Lag(sum(each.transactions for each in lags), max(each.seconds for each in lags))

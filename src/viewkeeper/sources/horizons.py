@@ -1,0 +1,45 @@
+"""How far databases are looked at in one epoch: to the same point, whoever looks.
+
+Base views and swept views of one database may be kept apart, each with a position of its own. An epoch that
+moves several of them shows them at one state of the database, so whoever reads its log in the epoch reads to
+the point where it stood when the first did.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from viewkeeper.sources.postgres_server import Server
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """A point in a database's life: how far its log was written, and what was seen after that."""
+
+    lsn: str
+    snapshot: str
+
+
+@dataclass(slots=True)
+class Horizons:
+    """Those of one epoch."""
+
+    _known: dict[tuple[str, int, str], Horizon] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def renew(self) -> None:
+        """Another epoch begins."""
+        with self._lock:
+            self._known.clear()
+
+    def of(self, server: Server) -> Horizon:
+        """That of a database; the first who asks finds it."""
+        options = server.options
+        where = (options.host, options.port, options.database)
+        with self._lock:
+            if where not in self._known:
+                (lsn,) = server.one("SELECT pg_current_wal_flush_lsn()::text")
+                (snapshot,) = server.one("SELECT pg_current_snapshot()::text")
+                self._known[where] = Horizon(str(lsn), str(snapshot))
+            return self._known[where]
