@@ -11,14 +11,12 @@ from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import DefinitionError
 from viewkeeper.integrate.joins import SweptJoin, taken_apart, unsuited
-from viewkeeper.integrate.members import sweep_facts
+from viewkeeper.integrate.members import COMPLETE, STRONG, sweep_facts
 from viewkeeper.library import KnownView, Library
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import parse_path, show_path
 
-STRONG = "strong"
-COMPLETE = "complete"
 _HOLE = "vk_swept_join"
 
 
@@ -84,8 +82,8 @@ def refuse_captures(sources: Iterable[SourceDefinition], declared: Mapping[str, 
         for name in SweptJoin.of_json(facts["join"]).sources if facts["consistency"] == COMPLETE else ():
             if dict(declared[name].options).get("capture", "log") != "log":
                 raise DefinitionError(
-                    f"view {source.name} is to show every state of {name}, whose triggers do not tell in which "
-                    "order transactions were committed",
+                    f"view {source.name} is to show every state of {name}, whose triggers do not tell in "
+                    "which order transactions were committed",
                     code="VK-CONSISTENCY",
                     hint="Declare the source with capture 'log', or the view with CONSISTENCY STRONG.",
                 )

@@ -20,6 +20,10 @@ from viewkeeper.sources.pgoutput import Operation
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server
 
+STRONG = "strong"
+"""As many transactions in an epoch as are waiting."""
+COMPLETE = "complete"
+"""An epoch for each transaction."""
 _FACTS = ("join", "slot", "consistency")
 T = TypeVar("T")
 
@@ -109,9 +113,8 @@ class Members:
 
     def concerns(self, taken: Taken) -> bool:
         """Whether a transaction changed one of the tables."""
-        return any(
-            is_of(table, change) for change in taken.transaction.changes for table in self.tables.values()
-        )
+        changes = taken.transaction.changes
+        return any(is_of(table, change) for change in changes for table in self.tables.values())
 
     def truncates(self, taken: Taken) -> bool:
         """Whether a transaction emptied one of the tables: which rows went, nobody tells."""

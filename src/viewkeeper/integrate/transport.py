@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.errors import SourceError
 from viewkeeper.integrate.joins import RemoteTable, family, first_content
-from viewkeeper.integrate.members import Members, positions_of, version_of
+from viewkeeper.integrate.members import COMPLETE, Members, positions_of, version_of
 from viewkeeper.integrate.messages import Query
 from viewkeeper.integrate.prices import RemotePrice, Swept, price
 from viewkeeper.integrate.questions import Question
@@ -35,8 +35,6 @@ from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
 from viewkeeper.sources.postgres_server import Snapshot
 from viewkeeper.sql.quoting import parse_path
 
-COMPLETE = "complete"
-"""One published state for each transaction; otherwise as many at a time as are waiting."""
 _SLOTS = "slots"
 """Under this name it is remembered what captures changes for us."""
 _SWEEPS = "sweeps"
