@@ -32,6 +32,20 @@ class PostgresInstance:
             self.port = probe.getsockname()[1]
         self.settings = {"wal_level": "logical", "fsync": "off", "max_connections": "20", **settings}
 
+    @classmethod
+    def beside(cls, other: PostgresInstance, folder: Path) -> PostgresInstance:
+        """A standby of another server, in a folder that holds a copy of it."""
+        standby = cls(folder, **other.settings)
+        (folder / "standby.signal").touch()
+        source = f"host=127.0.0.1 port={other.port} user=postgres"
+        with (folder / "postgresql.auto.conf").open("a") as settings:
+            settings.write(f"primary_conninfo = '{source}'\n")
+        return standby
+
+    def promote(self) -> None:
+        """Let a standby become a server of its own."""
+        self._control("-w", "promote")
+
     def start(self) -> PostgresInstance:
         told = " ".join(f"-c {key}={value}" for key, value in self.settings.items())
         self._control(

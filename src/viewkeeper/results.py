@@ -245,6 +245,18 @@ class ViewStatus:
     """Of a view over remote tables: which of their states it shows."""
 
 
+@dataclass(frozen=True, slots=True)
+class SweptState:
+    """What brought a view over remote tables to a state: which transactions of each source, and what it took
+    to sweep them. None at all: its tables were read."""
+
+    consistency: str
+    transactions: dict[str, list[int]]
+    changed: int
+    questions: int
+    rows: int
+
+
 def propagated_of(plan: EpochPlan, kept: Propagation | None) -> Propagated:
     """A kept propagation as the user sees it."""
     versions = {table: version or "" for table, version in plan.versions}

@@ -59,6 +59,7 @@ from viewkeeper.results import (
     History,
     Propagated,
     SourceStatus,
+    SweptState,
     Upkept,
     Verification,
     ViewRefresh,
@@ -66,7 +67,7 @@ from viewkeeper.results import (
     epoch_of,
     propagated_of,
 )
-from viewkeeper.sql.quoting import parse_path, show_path
+from viewkeeper.sql.quoting import show_path
 from viewkeeper.sweeping import level_of, tables_read
 from viewkeeper.windows import expected_window
 
@@ -342,16 +343,16 @@ class Warehouse:
             for each in declared
         ]
 
-    def transactions(self, view: str, epoch: int | None = None) -> dict[str, list[int]]:
-        """Of a view over remote tables: the transactions of each source that brought it to the state that it
-        shows in an epoch (none given: the latest). No transactions: it was read anew."""
+    def swept(self, view: str, epoch: int | None = None) -> SweptState | None:
+        """What brought a view over remote tables to the state that it shows in an epoch (none given: the
+        latest); ``None`` for other views."""
         name = self._find(view)
         state = self._ledger.states(epoch).get(name)
-        covered: dict[str, list[int]] = {}
-        for table, version in () if state is None else state.vector.items():
-            kept = self._ledger.source_version(parse_path(table)[-1], version) if version else None
-            covered |= (kept or {}).get("transactions", {})
-        return covered
+        for version in () if state is None else state.vector.values():
+            kept = self._ledger.source_version(name, version) if version else None
+            if kept is not None and "transactions" in kept:
+                return SweptState(kept["consistency"], kept["transactions"], *kept["took"])
+        return None
 
     def quarantine(self, source: str) -> DataFrame:
         """The bad rows of a source that are set aside: ``file``, ``line``, ``record`` and ``reason``."""

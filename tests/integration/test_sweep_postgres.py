@@ -2,99 +2,78 @@
 
 from __future__ import annotations
 
+import random
+import re
+import shutil
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from remote_world import (
+    TABLES,
+    VIEW,
+    Chronicle,
+    World,
+    declare,
+    filled,
+    joined,
+    now,
+    random_transaction,
+    rows,
+    servers,
+    transactions,
+)
 
-from postgres_server import PASSWORD, PostgresInstance, prepared
+from postgres_server import PASSWORD, PostgresInstance
+from viewkeeper.define.sources import PostgresOptions
+from viewkeeper.errors import DefinitionError, RefreshError, SourceError, ViewkeeperError
+from viewkeeper.integrate import questions
+from viewkeeper.integrate.questions import Question, answering
+from viewkeeper.integrate.remote import LoggedRemote, TriggeredRemote
+from viewkeeper.integrate.transport import SweptSource
+from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_server import Server
 from viewkeeper.sources.postgres_triggers import install_sql
 from viewkeeper.warehouse import Warehouse
 
-VIEW = (
-    "SELECT o.id, c.name, o.amount, n.name AS country, o.amount * 2 AS twice FROM east.orders o "
-    "JOIN west.customers c ON c.id = o.customer JOIN north.nations n ON n.code = c.nation "
-    "WHERE o.amount > 1"
-)
-TABLES = {
-    "east": ("orders", "id INT PRIMARY KEY, customer INT, amount INT, note TEXT"),
-    "west": ("customers", "id BIGINT PRIMARY KEY, name TEXT, nation VARCHAR(2)"),
-    "north": ("nations", "code TEXT, name TEXT"),
-}
-ROWS = {
-    "east": "(1, 10, 5, 'a'), (2, 11, 7, NULL), (3, NULL, 9, 'n'), (4, 12, 1, 'small'), (5, 10, 5, 'b')",
-    "west": "(10, 'ann', 'DE'), (11, 'bob', 'FR'), (12, 'eve', NULL)",
-    "north": "('DE', 'Germany'), ('FR', 'France'), ('FR', 'Frankreich')",
-}
-Bag = Counter[tuple[object, ...]]
-World = dict[str, PostgresInstance]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    instances = {name: prepared(tmp_path_factory.mktemp(f"pg_{name}")) for name in TABLES}
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    instances = servers(tmp_path_factory.mktemp, track_commit_timestamp="on")
     yield instances
     for each in instances.values():
         each.stop("immediate")
 
 
 @pytest.fixture
-def world(servers: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """The tables, as they were at first."""
+def world(databases: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setenv("VK_TEST_PASSWORD", PASSWORD)
-    for name, server in servers.items():
-        table, columns = TABLES[name]
-        server.sql(
-            "CREATE SCHEMA s AUTHORIZATION keeper",
-            "SET ROLE keeper",
-            f"CREATE TABLE s.{table} ({columns})",
-            f"ALTER TABLE s.{table} REPLICA IDENTITY FULL",
-            f"INSERT INTO s.{table} VALUES {ROWS[name]}",
-        )
-    yield servers
-    for server in servers.values():
-        for (slot,) in server.sql("SELECT slot_name FROM pg_replication_slots WHERE NOT active"):
-            server.sql(f"SELECT pg_drop_replication_slot('{slot}')")
-        for (publication,) in server.sql("SELECT pubname FROM pg_publication"):
-            server.sql(f'DROP PUBLICATION "{publication}"')
-        server.sql("DROP SCHEMA s CASCADE", "DROP SCHEMA IF EXISTS viewkeeper CASCADE")
+    with filled(databases) as ready:
+        yield ready
 
 
-def declare(wh: Warehouse, world: World, **more: str) -> None:
-    told = "".join(f", {key} '{value}'" for key, value in more.items())
+def install_triggers(world: World) -> None:
     for name, server in world.items():
-        options = f"{server.options}, remote 's.{TABLES[name][0]}'{told}"
-        wh.sql(f"CREATE SOURCE {name} USING postgres OPTIONS ({options})")
+        server.sql("SET ROLE keeper", install_sql([f"s.{TABLES[name]}"], "keeper"))
 
 
-def expected(world: World) -> Bag:
-    """The view, worked out here."""
-    orders = world["east"].sql("SELECT id, customer, amount FROM s.orders")
-    customers = world["west"].sql("SELECT id, name, nation FROM s.customers")
-    nations = world["north"].sql("SELECT code, name FROM s.nations")
-    return Counter(
-        (order, name, amount, country, amount * 2)
-        for order, customer, amount in orders
-        if amount is not None and amount > 1
-        for key, name, nation in customers
-        if key == customer
-        for code, country in nations
-        if code == nation and code is not None
-    )
-
-
-def rows(wh: Warehouse, view: str = "j") -> Bag:
-    return Counter(tuple(row) for row in wh.sql(f"SELECT * FROM {view}").collect())
+def make(wh: Warehouse, world: World, capture: str = "log", clauses: str = "", **more: str) -> None:
+    if capture == "trigger":
+        install_triggers(world)
+    declare(wh, world, capture=capture, **more)
+    wh.sql(f"CREATE MATERIALIZED VIEW j {clauses} AS {VIEW}")
 
 
 @pytest.mark.parametrize("capture", ["log", "trigger"])
 def test_a_view_over_three_databases(wh: Warehouse, world: World, capture: str):
-    if capture == "trigger":
-        for name, server in world.items():
-            server.sql("SET ROLE keeper", install_sql([f"s.{TABLES[name][0]}"], "keeper"))
-    declare(wh, world, capture=capture)
-    wh.sql(f"CREATE MATERIALIZED VIEW j AS {VIEW}")
-    assert rows(wh) == expected(world)
+    make(wh, world, capture)
+    assert rows(wh) == joined(now(world))
     assert len(rows(wh)) > 2
     wh.sql("CREATE MATERIALIZED VIEW n AS SELECT country, COUNT(*) AS n FROM j GROUP BY country")
     world["east"].transaction(
@@ -106,12 +85,16 @@ def test_a_view_over_three_databases(wh: Warehouse, world: World, capture: str):
     world["west"].sql("INSERT INTO s.customers VALUES (13, 'new', 'FR')")
     world["north"].sql("DELETE FROM s.nations WHERE name = 'France'")
     world["north"].sql("INSERT INTO s.nations VALUES ('DE', 'Germany')")
+    (source,) = [each for each in wh.sources() if each.kind == "sweep"]
+    assert source.waiting_transactions == 5
     epoch = wh.refresh()
-    assert rows(wh) == expected(world)
+    assert rows(wh) == joined(now(world))
     assert {view.strategy for view in epoch.views} == {"incremental"}
     assert all(check.ok for check in wh.verify("j", "n"))
     assert {view.strategy for view in wh.refresh().views} == {"unchanged"}
     world["west"].sql("DELETE FROM s.customers")
+    with pytest.raises(RefreshError, match="moved on"):
+        wh.verify("j")
     wh.refresh()
     assert not rows(wh)
     assert not rows(wh, "n")
@@ -122,3 +105,463 @@ def test_a_view_over_three_databases(wh: Warehouse, world: World, capture: str):
         assert server.sql("SELECT count(*) FROM pg_publication") == [(0,)]
     for name in world:
         wh.sql(f"DROP SOURCE {name}")
+
+
+@pytest.mark.parametrize("capture", ["log", "trigger"])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)]
+)
+def test_every_question_is_interfered_with(
+    wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch, capture: str, seed: int
+):
+    """Before and after each answer something is committed, in whichever database."""
+    chance = random.Random(seed)
+
+    def interfere() -> None:
+        name = chance.choice(sorted(world))
+        world[name].transaction(*random_transaction(chance, name))
+
+    make(wh, world, capture)
+    chronicle = Chronicle(world)
+    for sort in (LoggedRemote, TriggeredRemote):
+
+        def ask(self: Any, question: Question, _ask: Callable[..., Any] = sort.ask) -> Any:
+            interfere()
+            reply = _ask(self, question)
+            interfere()
+            return reply
+
+        monkeypatch.setattr(sort, "ask", ask)
+    for _ in range(5):
+        for _ in range(3):
+            interfere()
+        wh.refresh()
+        chronicle.read()
+        states = chronicle.cover(transactions(wh), slack=0.0 if capture == "log" else 3600.0)
+        assert rows(wh) == joined(states)
+    monkeypatch.undo()
+    monkeypatch.setenv("VK_TEST_PASSWORD", PASSWORD)
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+
+
+def test_what_is_in_the_log_before_it_is_seen(wh: Warehouse, world: World):
+    """A transaction that waits for a standby is committed, and told by the log, and nobody sees it yet."""
+    make(wh, world)
+    east = world["east"]
+    before = now(world)
+    east.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+    stuck = threading.Thread(target=lambda: east.sql("INSERT INTO s.orders VALUES (50, 10, 50, 'stuck')"))
+    try:
+        time.sleep(0.5)
+        stuck.start()
+        _until(lambda: east.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        # Committed after it, and seen at once: what is seen is no beginning of the log.
+        east.sql("SET synchronous_commit = local", "INSERT INTO s.orders VALUES (51, 10, 51, 'seen')")
+        world["west"].sql("UPDATE s.customers SET name = 'ANN' WHERE id = 10")
+        wh.refresh()
+        shown = {**now(world), "east": before["east"]}
+        assert rows(wh) == joined(shown)
+        assert any(row[1] == "ANN" for row in rows(wh))
+        assert not any(row[2] in (50, 51) for row in rows(wh))
+    finally:
+        east.sql("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        stuck.join(timeout=20)
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+    assert {row[2] for row in rows(wh)} >= {50, 51}
+
+
+def _until(holds: Callable[[], Any], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_what_is_committed_asynchronously(wh: Warehouse, world: World):
+    """It is seen before its log is on disk."""
+    make(wh, world)
+    for server in world.values():
+        server.sql("ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()")
+    try:
+        chance = random.Random(0)
+        for _ in range(3):
+            for name, server in world.items():
+                for _ in range(4):
+                    server.transaction(*random_transaction(chance, name))
+            wh.refresh()
+        _until(lambda: wh.refresh() and rows(wh) == joined(now(world)))
+    finally:
+        for server in world.values():
+            server.sql("ALTER SYSTEM RESET synchronous_commit", "SELECT pg_reload_conf()")
+
+
+def test_a_table_that_is_emptied_is_read_anew(wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch):
+    make(wh, world)
+    world["west"].sql("TRUNCATE s.customers")
+    world["west"].sql("INSERT INTO s.customers VALUES (11, 'again', 'DE')")
+    epoch = wh.refresh()
+    assert rows(wh) == joined(now(world))
+    assert {view.strategy for view in epoch.views} == {"full"}
+    world["east"].sql("UPDATE s.orders SET amount = amount + 1")
+    ask = LoggedRemote.ask
+
+    def emptying(self: LoggedRemote, question: Question) -> Any:
+        world["north"].sql("TRUNCATE s.nations")
+        return ask(self, question)
+
+    monkeypatch.setattr(LoggedRemote, "ask", emptying)
+    before = rows(wh)
+    with pytest.raises(SourceError, match="emptied") as caught:
+        wh.refresh()
+    assert caught.value.code == "VK-SOURCE-LIMIT"
+    assert rows(wh) == before
+    monkeypatch.setattr(LoggedRemote, "ask", ask)
+    wh.refresh()
+    assert rows(wh) == joined(now(world)) == Counter()
+
+
+def test_every_transaction_has_its_epoch(wh: Warehouse, world: World):
+    make(wh, world, clauses="CONSISTENCY COMPLETE")
+    (status,) = wh.status()
+    assert status.consistency == "complete"
+    assert status.reads == ("east.orders", "west.customers", "north.nations")
+    chronicle = Chronicle(world)
+    chance = random.Random(4)
+    for at in range(6):
+        name = sorted(world)[at % 3]
+        world[name].transaction(*random_transaction(chance, name))
+    # A transaction that changes nothing in the end has an epoch, too.
+    world["east"].transaction(
+        "INSERT INTO s.orders VALUES (0, 1, 2, '')", "DELETE FROM s.orders WHERE id = 0"
+    )
+    first = wh.history(limit=1).epochs[0].id
+    wh.refresh()
+    epochs = [epoch.id for epoch in reversed(wh.history().epochs) if epoch.id > first]
+    chronicle.read()
+    for epoch in epochs:
+        covered = transactions(wh, epoch)
+        assert sum(map(len, covered.values())) == 1
+        assert rows(wh, epoch=epoch) == joined(chronicle.cover(covered)), epoch
+    assert chronicle.unseen == 0
+    assert rows(wh) == joined(now(world))
+
+
+@pytest.mark.parametrize(("query", "told"), [
+    ("SELECT o.id FROM east.orders o LEFT JOIN west.customers c ON c.id = o.customer", "JOIN"),
+    ("SELECT o.id, c.id AS c FROM east.orders o CROSS JOIN west.customers c", "shares no column"),
+    ("SELECT o.id, c.id AS c FROM east.orders o JOIN west.customers c ON o.id < c.id", "shares no column"),
+    ("SELECT customer, COUNT(*) AS n FROM east.orders GROUP BY customer", "another one, over it"),
+    ("SELECT DISTINCT customer FROM east.orders", "another one, over it"),
+    ("SELECT o.id FROM east.orders o JOIN here h ON h.id = o.id", "as well, which is here"),
+    ("SELECT o.id FROM east.orders o WHERE o.id IN (SELECT id FROM west.customers)", "remote"),
+])  # fmt: skip
+def test_views_that_cannot_be_swept(wh: Warehouse, world: World, query: str, told: str):
+    declare(wh, world)
+    wh.sql("CREATE TABLE here (id INT) USING iceberg")
+    with pytest.raises(DefinitionError) as refused:
+        wh.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    assert refused.value.code == "VK-SWEEP-UNSUITED"
+    assert told in str(refused.value)
+    assert "tables" in (refused.value.hint or "")
+    for server in world.values():
+        assert server.sql("SELECT count(*) FROM pg_replication_slots") == [(0,)]
+
+
+def test_sources_and_clauses_that_do_not_fit(wh: Warehouse, world: World):
+    east = world["east"]
+
+    def refused(statement: str, code: str) -> ViewkeeperError:
+        with pytest.raises(ViewkeeperError) as caught:
+            wh.sql(statement)
+        assert caught.value.code == code, caught.value
+        return caught.value
+
+    east.sql("CREATE TABLE s.keyed (id INT PRIMARY KEY)", "ALTER TABLE s.keyed OWNER TO keeper")
+    error = refused(
+        f"CREATE SOURCE x USING postgres OPTIONS ({east.options}, remote 's.keyed')", "VK-SOURCE-IDENTITY"
+    )
+    assert error.hint == 'ALTER TABLE "s"."keyed" REPLICA IDENTITY FULL'
+    for options in ("remote 's.orders', capture 'diff'", "remote 's.orders WHERE (id > 1)'", "capture 'log'"):
+        refused(f"CREATE SOURCE x USING postgres OPTIONS ({east.options}, {options})", "VK-SOURCE-OPTION")
+    refused("CREATE SOURCE x USING sweep OPTIONS (join 'x')", "VK-SOURCE-KIND")
+    wh.sql("CREATE TABLE t (id INT) USING iceberg")
+    refused("CREATE MATERIALIZED VIEW v CONSISTENCY COMPLETE AS SELECT id FROM t", "VK-CONSISTENCY")
+    install_triggers(world)
+    declare(wh, world, capture="trigger")
+    refused(f"CREATE MATERIALIZED VIEW v CONSISTENCY COMPLETE AS {VIEW}", "VK-CONSISTENCY")
+    wh.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW}")
+    refused("DROP SOURCE east", "VK-VIEW-IN-USE")
+    refused("DROP SOURCE `local.default.v`", "VK-UNKNOWN-SOURCE")
+    refused(
+        f"CREATE OR REPLACE SOURCE east USING postgres OPTIONS ({east.options}, tables 's.orders', "
+        "capture 'trigger')",
+        "VK-VIEW-IN-USE",
+    )
+
+
+def test_a_database_that_is_away_does_not_stop_the_others(wh: Warehouse, world: World):
+    wh.sql("CREATE TABLE t (id INT) USING iceberg")
+    wh.sql("CREATE MATERIALIZED VIEW here AS SELECT id FROM t")
+    make(wh, world, rest_seconds="2")
+    wh.sql("CREATE MATERIALIZED VIEW n AS SELECT country, COUNT(*) AS n FROM j GROUP BY country")
+    before = rows(wh)
+    world["east"].sql("UPDATE s.orders SET amount = 100")
+    world["north"].stop("immediate")
+    try:
+        codes = []
+        for at in range(4):
+            wh.sql(f"INSERT INTO t VALUES ({at})")
+            epoch = wh.refresh()
+            assert {name.rsplit(".", 1)[-1] for name in epoch.skipped} == {"j", "n"}
+            (told,) = {error.split("]")[0][1:] for error in epoch.skipped.values()}
+            codes.append(told)
+            assert len(rows(wh, "here")) == at + 1
+        assert codes[0] == "VK-SOURCE-UNREACHABLE"
+        assert codes[-1] == "VK-SOURCE-RESTING"
+        assert rows(wh) == before
+        with pytest.raises(SourceError):
+            wh.refresh("j")
+    finally:
+        world["north"].start()
+    time.sleep(2.1)
+    assert not wh.refresh().skipped
+    assert rows(wh) == joined(now(world))
+
+
+def test_a_database_that_is_waited_for(wh: Warehouse, world: World):
+    make(wh, world, patience="20")
+    world["east"].sql("UPDATE s.orders SET amount = 100")
+    world["west"].stop("immediate")
+    back = threading.Timer(2.0, world["west"].start)
+    back.start()
+    try:
+        assert not wh.refresh().skipped
+    finally:
+        back.join()
+    assert rows(wh) == joined(now(world))
+
+
+def test_limits(wh: Warehouse, world: World):
+    make(wh, world, rows_per_answer="2", statement_seconds="1", rest_seconds="0")
+    world["west"].sql("INSERT INTO s.customers SELECT 10, 'ten', 'DE' FROM generate_series(1, 5)")
+    before = rows(wh)
+    world["east"].sql("UPDATE s.orders SET amount = 60 WHERE id = 1")
+    with pytest.raises(SourceError, match="more than 2 rows") as caught:
+        wh.refresh()
+    assert caught.value.code == "VK-SOURCE-LIMIT"
+    assert rows(wh) == before
+    world["west"].sql("DELETE FROM s.customers WHERE name = 'ten'")
+    with world["west"].connect(autocommit=False) as connection:
+        connection.execute("LOCK TABLE s.customers IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(SourceError, match="longer than 1 s"):
+            wh.refresh()
+        assert rows(wh) == before
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+
+
+@pytest.mark.parametrize("may_make_tables", [True, False])
+def test_many_keys(wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch, may_make_tables: bool):
+    monkeypatch.setattr(questions, "KEYS_IN_ARRAYS", 3)
+    monkeypatch.setattr(questions, "_KEYS_AT_ONCE", 7)
+    make(wh, world)
+    grant = "GRANT TEMP ON DATABASE postgres TO PUBLIC"
+    if not may_make_tables:
+        for server in world.values():
+            server.sql("REVOKE TEMP ON DATABASE postgres FROM PUBLIC")
+    try:
+        world["west"].sql("INSERT INTO s.customers SELECT i, 'c' || i, 'DE' FROM generate_series(20, 60) i")
+        world["east"].sql("INSERT INTO s.orders SELECT i, i, 2 + i, 'x' FROM generate_series(1, 50) i")
+        wh.refresh()
+        assert rows(wh) == joined(now(world))
+    finally:
+        for server in world.values():
+            server.sql(grant)
+
+
+def test_a_slot_that_is_gone_stops_the_view(wh: Warehouse, world: World):
+    make(wh, world)
+    before = rows(wh)
+    world["east"].sql("UPDATE s.orders SET amount = 60")
+    for (slot,) in world["east"].sql("SELECT slot_name FROM pg_replication_slots"):
+        world["east"].sql(f"SELECT pg_drop_replication_slot('{slot}')")
+    for _ in range(2):
+        with pytest.raises(SourceError) as caught:
+            wh.refresh()
+        assert caught.value.code == "VK-SLOT-LOST"
+    assert rows(wh) == before
+    wh.sql(f"CREATE OR REPLACE MATERIALIZED VIEW j AS {VIEW}")
+    assert rows(wh) == joined(now(world))
+
+
+def test_replacing_a_view_gives_the_slots_back(wh: Warehouse, world: World):
+    make(wh, world)
+    (old,) = world["east"].sql("SELECT slot_name FROM pg_replication_slots")
+    wh.sql(f"CREATE OR REPLACE MATERIALIZED VIEW j AS {VIEW} AND o.amount < 9")
+    (new,) = world["east"].sql("SELECT slot_name FROM pg_replication_slots")
+    assert new != old
+    assert rows(wh) == Counter({row: n for row, n in joined(now(world)).items() if row[2] < 9})
+    wh.sql("CREATE TABLE t (id INT) USING iceberg")
+    wh.sql("CREATE OR REPLACE MATERIALIZED VIEW j AS SELECT id FROM t")
+    for server in world.values():
+        assert not server.sql("SELECT 1 FROM pg_replication_slots")
+    for name in world:
+        wh.sql(f"DROP SOURCE {name}")
+
+
+def test_an_epoch_that_fails_loses_nothing(wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch):
+    make(wh, world)
+    before = rows(wh)
+    world["east"].sql("UPDATE s.orders SET amount = amount + 10")
+    world["north"].sql("INSERT INTO s.nations VALUES ('FR', 'La France')")
+    with monkeypatch.context() as patch:
+
+        def failing(self: SweptSource, version: object) -> None:
+            raise SourceError("not now")
+
+        patch.setattr(SweptSource, "confirm", failing)
+        with pytest.raises(SourceError, match="not now"):
+            wh.refresh()
+    assert rows(wh) == before
+    world["east"].sql("DELETE FROM s.orders WHERE id = 2")
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+
+
+def test_a_table_joined_with_itself_and_odd_types(wh: Warehouse, world: World):
+    east = world["east"]
+    east.sql(
+        "CREATE TABLE s.people (id UUID, boss UUID, born DATE, pay NUMERIC(8,2), tags TEXT[], raw BYTEA, "
+        "good BOOLEAN, seen TIMESTAMPTZ)",
+        "CREATE TABLE s.days (day DATE, name VARCHAR(9))",
+        "ALTER TABLE s.people OWNER TO keeper",
+        "ALTER TABLE s.days OWNER TO keeper",
+        "ALTER TABLE s.people REPLICA IDENTITY FULL",
+        "ALTER TABLE s.days REPLICA IDENTITY FULL",
+    )
+    one, two = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
+    east.sql(
+        f"INSERT INTO s.people VALUES ('{one}', NULL, '2024-02-29', 1.50, '{{a,NULL}}', '\\x00ff', true, "
+        f"'2024-01-01 12:00+02'), ('{two}', '{one}', '2024-03-01', NULL, NULL, NULL, NULL, NULL)",
+        "INSERT INTO s.days VALUES ('2024-02-29', 'leap'), ('2024-03-01', 'spring')",
+    )
+    wh.sql(f"CREATE SOURCE hr USING postgres OPTIONS ({east.options}, remote 's.people, s.days')")
+    wh.sql(
+        "CREATE MATERIALIZED VIEW staff AS SELECT p.id, b.id AS boss, b.pay, b.tags, b.raw, b.good, b.seen, "
+        "d.name FROM hr.people p JOIN hr.people b ON p.boss = b.id JOIN hr.days d ON d.day = b.born "
+        "WHERE b.good"
+    )
+    (row,) = wh.sql("SELECT * FROM staff").collect()
+    first = tuple(row)
+    assert row["tags"] == ["a", None]
+    assert bytes(row["raw"]) == b"\x00\xff"
+    east.transaction(
+        f"UPDATE s.people SET boss = '{one}'", "INSERT INTO s.days VALUES ('2024-02-29', 'twice')"
+    )
+    epoch = wh.refresh()
+    assert {view.strategy for view in epoch.views} == {"incremental"}
+    found = [tuple(row) for row in wh.sql("SELECT * FROM staff").collect()]
+    assert len(found) == 4
+    assert first in found
+    assert all(check.ok for check in wh.verify("staff"))
+    east.sql("UPDATE s.people SET good = false, tags = '{}'")
+    wh.refresh()
+    assert wh.sql("SELECT * FROM staff").count() == 0
+
+
+def test_views_of_one_epoch_show_one_state(wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch):
+    """Whatever is committed while the first of them is read."""
+    declare(wh, world)
+    east = world["east"]
+    wh.sql(f"CREATE SOURCE copy USING postgres OPTIONS ({east.options}, tables 's.orders')")
+    wh.sql("CREATE MATERIALIZED VIEW a AS SELECT o.id, o.amount FROM east.orders o")
+    wh.sql("CREATE MATERIALIZED VIEW b AS SELECT o.id, o.amount, o.note FROM east.orders o")
+    start = LoggedRemote.start
+
+    def interfered(self: LoggedRemote, position: str, horizon: Any) -> Any:
+        found = start(self, position, horizon)
+        east.sql("INSERT INTO s.orders VALUES (77, 10, 77, 'late')")
+        return found
+
+    monkeypatch.setattr(LoggedRemote, "start", interfered)
+    for _ in range(3):
+        east.sql("INSERT INTO s.orders VALUES (70, 10, 70, 'early')")
+        wh.refresh()
+        counts = {wh.sql(f"SELECT * FROM {view}").count() for view in ("a", "b", "copy.orders")}
+        assert len(counts) == 1, counts
+
+
+def test_the_server_that_answers_is_the_one_whose_log_is_read(
+    world: World, tmp_path_factory: pytest.TempPathFactory
+):
+    east = world["east"]
+    table = PinnedTable("s", "orders", (("id", "integer", "int", 23),), ())
+    question = Question(table, ("id",), ("id",), ("bigint",), [("1",)])
+
+    def server(port: int) -> Server:
+        given = {"host": "127.0.0.1", "port": port, "database": "postgres", "user": "postgres"}
+        return Server("east", PostgresOptions.model_validate({**given, "remote": "s.orders"}))
+
+    def refused(port: int, primary: str) -> None:
+        with (
+            pytest.raises(SourceError, match="not the server any more"),
+            answering(server(port), primary, question),
+        ):
+            raise AssertionError("never reached")
+
+    primary = questions.primary_of(server(east.port))
+    with answering(server(east.port), primary, question) as (_, visible, found):
+        assert list(found) == [("1",)]
+        assert visible.sees(3)
+    refused(east.port, "7/00000001")
+
+    copied = tmp_path_factory.mktemp("standby")
+    shutil.rmtree(copied)
+    backup = east.run("pg_basebackup", "-D", str(copied), "-X", "stream", "-c", "fast")
+    output = backup.communicate(timeout=120)[0]
+    assert backup.returncode == 0, output
+    standby = PostgresInstance.beside(east, copied)
+    try:
+        standby.start()
+        refused(standby.port, primary)
+        standby.promote()
+        _until(lambda: standby.sql("SELECT 1 WHERE NOT pg_is_in_recovery()"))
+        refused(standby.port, primary)
+    finally:
+        standby.stop("immediate")
+
+
+def test_what_is_told_of_a_view_over_remote_tables(wh: Warehouse, world: World, tmp_path: Path):
+    make(wh, world)
+    world["east"].sql("UPDATE s.orders SET amount = 8 WHERE id = 1")
+    explained = str(wh.explain("j"))
+    assert "recommended: " in explained
+    assert "swept: transactions 1 of east" in explained
+    assert "recommended: " in str(wh.plan())
+    wh.refresh()
+    assert "as in the last 1" in str(wh.explain("j"))
+    told = [explained, str(wh.plan()), str(wh.history()), str(wh.status()), str(wh.sources())]
+    assert not any(PASSWORD in text for text in told)
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            assert PASSWORD.encode() not in file.read_bytes(), file
+
+
+def test_the_page_works_as_written(wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("EAST_PASSWORD", PASSWORD)
+    monkeypatch.setenv("WEST_PASSWORD", PASSWORD)
+    page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    for name, database in (("east", "shop"), ("west", "crm")):
+        told = f"'{name}.example', database '{database}'"
+        assert told in script
+        here = f"'127.0.0.1', port '{world[name].port}', database 'postgres'"
+        script = script.replace(told, here)
+    for statement in filter(str.strip, script.split(";\n")):
+        wh.sql(statement)
+    assert {row["name"] for row in wh.sql("SELECT * FROM by_customer").collect()} == {"ann", "bob"}
+    world["west"].sql("UPDATE s.customers SET name = 'zoe' WHERE id = 10")
+    wh.refresh()
+    assert {row["name"] for row in wh.sql("SELECT * FROM by_customer").collect()} == {"zoe", "bob"}

@@ -27,10 +27,10 @@ KEYS_IN_ARRAYS = 20_000
 """More than that go into a temporary table."""
 _KEYS_AT_ONCE = 5_000
 _PRIMARY = (
-    "(SELECT system_identifier::text FROM pg_control_system()) || '/' || "
-    "(SELECT timeline_id::text FROM pg_control_checkpoint())"
+    "CASE WHEN pg_is_in_recovery() THEN 'a standby' ELSE (SELECT system_identifier FROM pg_control_system()) "
+    "|| '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END"
 )
-"""Tells a server from its copies, and from itself before it was put back in time."""
+"""Its identifier and its timeline: tells a server from its copies, also from one that took its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,10 @@ def _in_time(server: Server) -> Iterator[None]:
 
 
 def _snapshot(server: Server, connection: Connection, primary: str) -> Visible:
-    row = connection.execute(
-        f"SELECT pg_current_snapshot()::text, pg_is_in_recovery(), {_PRIMARY}"
-    ).fetchone()
+    row = connection.execute(f"SELECT pg_current_snapshot()::text, {_PRIMARY}").fetchone()
     assert row is not None
-    snapshot, is_standby, there = row
-    if is_standby or there != primary:
+    snapshot, there = row
+    if there != primary:
         raise SourceError(
             f"source {server.source}: it is not the server any more whose log is read",
             code="VK-SOURCE-CHANGED",

@@ -209,7 +209,8 @@ class SweptSource(Extracted):
         for reached in version.values():
             if reached is not None:
                 covered = {source: self._covered(taken) for source, taken in self._batch.items()}
-                told = {"consistency": self._members.consistency, "transactions": covered}
+                took = astuple(self._took or Swept(0, 0, 0))
+                told = {"consistency": self._members.consistency, "transactions": covered, "took": took}
                 self._shelf.save(reached, told)
                 self._remember_sweep()
 
