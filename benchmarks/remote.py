@@ -1,8 +1,8 @@
 """What it takes to keep a join of remote tables: SWEEP against reading the tables again.
 
-Three PostgreSQL servers with a table of a million rows each, joined by a view; one row in a thousand of a table
-changes, or of all of them. Counted are the questions and the rows that come back; beside them the rows that
-reading the three tables again transfers, and both in seconds. The view must be the same in the end.
+Three PostgreSQL servers with a table of a million rows each, joined by a view; one row in a thousand of a
+table changes, or of all of them. Counted are the questions and the rows that come back; beside them the rows
+that reading the three tables again transfers, and both in seconds. The view must be the same in the end.
 
     python benchmarks/remote.py --save
 """
