@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import warnings
@@ -34,12 +35,18 @@ class PostgresInstance:
 
     @classmethod
     def beside(cls, other: PostgresInstance, folder: Path) -> PostgresInstance:
-        """A standby of another server, in a folder that holds a copy of it."""
+        """A standby of another server."""
         standby = cls(folder, **other.settings)
-        (folder / "standby.signal").touch()
+        for each in folder.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
         source = f"host=127.0.0.1 port={other.port} user=postgres"
-        with (folder / "postgresql.auto.conf").open("a") as settings:
-            settings.write(f"primary_conninfo = '{source}'\n")
+        pgexec(
+            "pg_basebackup",
+            ("-D", str(folder), "-R", "-X", "stream", "-c", "fast", "-d", source),
+            bin_path=other.server.bin_path,
+            user=other.server.system_user,
+            timeout=60,
+        )
         return standby
 
     def promote(self) -> None:

@@ -28,7 +28,7 @@ from viewkeeper.declaring import (
     with_siblings,
 )
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
-from viewkeeper.define.sources import SWEEP, SourceDefinition
+from viewkeeper.define.sources import SWEEP, SourceDefinition, checked_options
 from viewkeeper.defining import Resolver, define, refuse_reserved
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
@@ -260,6 +260,7 @@ class Maintainer:
         """Declare a source and fill its base views, in one epoch; ``None`` when it is there already and IF
         NOT EXISTS was said."""
         source = declaration(statement)
+        checked_options(source)
         with self.lease() as lease:
             library = self.library()
             known = declared_sources(self.ledger)

@@ -88,7 +88,7 @@ def test_databases_at_full_speed(wh: Warehouse, world: World, seconds: int, deat
     declare(wh, world, rest_seconds="0", rows_per_answer="5000000")
     wh.sql(f"CREATE MATERIALIZED VIEW j AS {VIEW} AND o.id % 7 = 0")
     chronicle = Chronicle(world)
-    first = wh.history(limit=1).epochs[0].id
+    first = wh.history(limit=1)[0].id
     writers = [Writer(world, name, seed) for seed, name in enumerate(sorted(world) * 2)]
     errors = 0
     begun = time.monotonic()
@@ -112,7 +112,7 @@ def test_databases_at_full_speed(wh: Warehouse, world: World, seconds: int, deat
             writer.stop()
     time.sleep(1)
     wh.refresh()
-    epochs = [epoch.id for epoch in reversed(wh.history().epochs) if epoch.id > first]
+    epochs = [epoch.id for epoch in reversed(wh.history()) if epoch.id > first]
     taken = 0
     chronicle.read()
     for epoch in epochs:
@@ -136,7 +136,7 @@ def test_every_transaction_of_paced_writers_has_its_epoch(wh: Warehouse, world: 
     declare(wh, world)
     wh.sql(f"CREATE MATERIALIZED VIEW j CONSISTENCY COMPLETE AS {VIEW}")
     chronicle = Chronicle(world)
-    first = wh.history(limit=1).epochs[0].id
+    first = wh.history(limit=1)[0].id
     chance = random.Random(count)
     written = 0
 
@@ -160,7 +160,7 @@ def test_every_transaction_of_paced_writers_has_its_epoch(wh: Warehouse, world: 
         wh.refresh()
     writer.join()
     wh.refresh()
-    epochs = [epoch.id for epoch in reversed(wh.history().epochs) if epoch.id > first]
+    epochs = [epoch.id for epoch in reversed(wh.history()) if epoch.id > first]
     assert len(epochs) == written == count
     chronicle.read()
     for epoch in epochs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import threading
 import time
 from collections import Counter
@@ -86,7 +85,7 @@ def test_a_view_over_three_databases(wh: Warehouse, world: World, capture: str):
     world["north"].sql("DELETE FROM s.nations WHERE name = 'France'")
     world["north"].sql("INSERT INTO s.nations VALUES ('DE', 'Germany')")
     (source,) = [each for each in wh.sources() if each.kind == "sweep"]
-    assert source.waiting_transactions == 5
+    assert source.lag_transactions == 5
     epoch = wh.refresh()
     assert rows(wh) == joined(now(world))
     assert {view.strategy for view in epoch.views} == {"incremental"}
@@ -108,9 +107,7 @@ def test_a_view_over_three_databases(wh: Warehouse, world: World, capture: str):
 
 
 @pytest.mark.parametrize("capture", ["log", "trigger"])
-@pytest.mark.parametrize(
-    "seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 9))])
 def test_every_question_is_interfered_with(
     wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch, capture: str, seed: int
 ):
@@ -236,9 +233,9 @@ def test_every_transaction_has_its_epoch(wh: Warehouse, world: World):
     world["east"].transaction(
         "INSERT INTO s.orders VALUES (0, 1, 2, '')", "DELETE FROM s.orders WHERE id = 0"
     )
-    first = wh.history(limit=1).epochs[0].id
+    first = wh.history(limit=1)[0].id
     wh.refresh()
-    epochs = [epoch.id for epoch in reversed(wh.history().epochs) if epoch.id > first]
+    epochs = [epoch.id for epoch in reversed(wh.history()) if epoch.id > first]
     chronicle.read()
     for epoch in epochs:
         covered = transactions(wh, epoch)
@@ -249,7 +246,7 @@ def test_every_transaction_has_its_epoch(wh: Warehouse, world: World):
 
 
 @pytest.mark.parametrize(("query", "told"), [
-    ("SELECT o.id FROM east.orders o LEFT JOIN west.customers c ON c.id = o.customer", "JOIN"),
+    ("SELECT o.id FROM east.orders o LEFT JOIN west.customers c ON c.id = o.customer", "LEFT OUTER"),
     ("SELECT o.id, c.id AS c FROM east.orders o CROSS JOIN west.customers c", "shares no column"),
     ("SELECT o.id, c.id AS c FROM east.orders o JOIN west.customers c ON o.id < c.id", "shares no column"),
     ("SELECT customer, COUNT(*) AS n FROM east.orders GROUP BY customer", "another one, over it"),
@@ -517,12 +514,7 @@ def test_the_server_that_answers_is_the_one_whose_log_is_read(
         assert visible.sees(3)
     refused(east.port, "7/00000001")
 
-    copied = tmp_path_factory.mktemp("standby")
-    shutil.rmtree(copied)
-    backup = east.run("pg_basebackup", "-D", str(copied), "-X", "stream", "-c", "fast")
-    output = backup.communicate(timeout=120)[0]
-    assert backup.returncode == 0, output
-    standby = PostgresInstance.beside(east, copied)
+    standby = PostgresInstance.beside(east, tmp_path_factory.mktemp("standby"))
     try:
         standby.start()
         refused(standby.port, primary)

@@ -7,7 +7,7 @@ are seen, so that their errors are taken out, and are left for the next batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from viewkeeper.errors import SourceError
@@ -21,6 +21,8 @@ from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import Identity, Operation, RowChange, Transaction
 from viewkeeper.sources.postgres_delta import PinnedTable
 
+Batch = Mapping[str, Sequence[Transaction]]
+"""Transactions of each source, in order."""
 Ask = Callable[[RemoteTable, tuple[str, ...], Query], Reply]
 """Asks for the rows of a relation that have the keys of a query in these columns of the table."""
 
@@ -48,8 +50,8 @@ class Sweeping:
     _numbers: Counter[str] = field(default_factory=Counter)
     _ends: dict[UpdateId, frozenset[int]] = field(default_factory=dict)
 
-    def run(self, batch: Mapping[str, Sequence[Transaction]]) -> Bag:
-        """ΔJ of the batch."""
+    def run(self, batch: Batch, later: Batch) -> Bag:
+        """ΔJ of the batch. ``later``: what is known already, and left for another."""
         view = self.join.view
         integrator = Integrator(view, Sweep(view))
         total = Bag(self.join.columns, {})
@@ -60,6 +62,8 @@ class Sweeping:
         for update in open_.values():
             self.traffic.changed += sum(len(rows.rows) for rows in update.changes.values())
             outputs += integrator.receive(update)
+        for source, transactions in later.items():
+            outputs += self._told(integrator, source, transactions)
         left = set(open_)
         while left:
             output = outputs.pop(0)
@@ -83,15 +87,21 @@ class Sweeping:
             self.traffic.queries += 1
             self.traffic.keys += len(query.keys)
             self.traffic.rows += len(reply.rows)
-            for transaction in reply.news:
-                update = self._update(source, [transaction])
-                if update.changes:
-                    outputs += integrator.receive(update)
+            outputs += self._told(integrator, source, reply.news)
             rows = Bag(relation.joined, Counter(reply.rows))
             contains = self._contained(source, reply.contains)
         self._numbers[source] += 1
         answer = Answer(source, self._numbers[source], query.number, query.partial.join(rows), contains)
         return [*outputs, *integrator.receive(answer)]
+
+    def _told(
+        self, integrator: Integrator, source: str, transactions: Sequence[Transaction]
+    ) -> Iterator[Output]:
+        """Hand in what happened at a source."""
+        for transaction in transactions:
+            update = self._update(source, [transaction])
+            if update.changes:
+                yield from integrator.receive(update)
 
     def _contained(self, source: str, ends: frozenset[int] | None) -> frozenset[int] | None:
         if ends is None:

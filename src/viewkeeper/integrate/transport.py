@@ -64,6 +64,8 @@ class SweptSource(Extracted):
         self._snapshots: dict[str, Snapshot] = {}
         self._views: set[str] = set()
         self._batch: dict[str, list[Taken]] = {}
+        self._later: dict[str, list[Taken]] = {}
+        """What waits behind the batch, and is known to."""
         self._took: Swept | None = None
         self._horizons = Horizons()
         self.has_more = False
@@ -99,6 +101,8 @@ class SweptSource(Extracted):
         if any(self._members.truncates(each) for each in _all(waiting)):
             return {self._table: self._copy()}
         self._batch = self._chosen(waiting) if any(map(self._members.concerns, _all(waiting))) else {}
+        self._later = {source: taken[len(self._batch.get(source, ())) :] for source, taken in waiting.items()}
+        self.has_more = bool(self._batch) and any(self._later.values())
         reached = {source: taken[-1].position for source, taken in self._batch.items() if taken}
         return {self._table: version_of({**start, **reached})}
 
@@ -120,7 +124,6 @@ class SweptSource(Extracted):
         if firsts:
             _, first = min(firsts)
             chosen[first] = waiting[first][: len(chosen[first]) + 1]
-        self.has_more = any(len(chosen[source]) < len(taken) for source, taken in waiting.items())
         return chosen
 
     def holds(self, table: str, version: str) -> bool:
@@ -183,7 +186,8 @@ class SweptSource(Extracted):
                               code="VK-SOURCE-EXPIRED")  # fmt: skip
         sweeping = Sweeping(self._join, self._members.tables, self._ask)
         batch = {source: [each.transaction for each in taken] for source, taken in self._batch.items()}
-        found = sweeping.run(batch)
+        later = {source: [each.transaction for each in taken] for source, taken in self._later.items()}
+        found = sweeping.run(batch, later)
         took = sweeping.traffic
         self._took = Swept(took.changed, took.queries, took.rows)
         net = NetChanges(self._join.columns, ())

@@ -119,7 +119,8 @@ class Server:
             # Commands of the replication protocol are not prepared.
             given |= {"replication": "database", "cursor_factory": psycopg.ClientCursor}
         else:
-            given["options"] = " ".join(f"-c {name}={_escaped(value)}" for name, value in _SETTINGS.items())
+            settings = {**_SETTINGS, "lock_timeout": f"{self.options.statement_seconds}s"}
+            given["options"] = " ".join(f"-c {name}={_escaped(value)}" for name, value in settings.items())
         try:
             return psycopg.connect(**given)
         except psycopg.OperationalError as error:
@@ -145,6 +146,13 @@ class Server:
         connection = self.connect()
         try:
             yield connection
+        except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
+            raise SourceError(
+                f"source {self.source}: an answer took longer than {self.options.statement_seconds} s",
+                code="VK-SOURCE-LIMIT",
+                hint="Does somebody hold a lock, or is an index missing? Raise statement_seconds, or refresh "
+                "again later.",
+            ) from None
         except psycopg.OperationalError as error:
             raise self._unreachable(error) from None
         except psycopg.Error as error:
