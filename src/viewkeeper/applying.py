@@ -17,6 +17,7 @@ from viewkeeper.errors import DefinitionError, Position
 from viewkeeper.library import Library
 from viewkeeper.maintainer import Maintainer
 from viewkeeper.sql.quoting import parse_path, show_path
+from viewkeeper.sweeping import declared_by_people, join_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_
         if not dry_run:
             maintainer.create(replace(wanted[name].statement, replace=True))
         done.append(f"{change} {name}")
-    views = [name for name, view in library.views.items() if source_of(view) is None]
+    views = [
+        name for name, view in library.views.items() if source_of(view) is None or join_of(view) is not None
+    ]
     unwanted = [name for name in views if name not in wanted]
     for name in reversed([name for name in library.graph.order() if name in unwanted]):
         if prune and not dry_run:
@@ -68,7 +71,8 @@ def _apply_sources(maintainer: Maintainer, project: Project, *, dry_run: bool) -
 def _forget_sources(maintainer: Maintainer, project: Project, *, prune: bool, dry_run: bool) -> list[str]:
     """After the views, which read them."""
     done = []
-    for name in declared_sources(maintainer.ledger):
+    for source in declared_by_people(declared_sources(maintainer.ledger).values()):
+        name = source.name
         if name in project.settings.sources:
             continue
         if prune and not dry_run:

@@ -174,7 +174,11 @@ def random_transaction(chance: random.Random, name: str) -> list[str]:
     trim = (
         f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} ORDER BY random() OFFSET {_MOST[name]})"
     )
-    return [*(_change(chance, name) for _ in range(chance.randrange(1, 4))), trim]
+    changes = [_change(chance, name) for _ in range(chance.randrange(1, 4))]
+    if chance.random() < 0.3:  # a transaction within the transaction has a number of its own
+        undo = chance.choice(["ROLLBACK TO SAVEPOINT inner", "RELEASE SAVEPOINT inner"])
+        changes += ["SAVEPOINT inner", _change(chance, name), undo]
+    return [*changes, trim]
 
 
 def _change(chance: random.Random, name: str) -> str:

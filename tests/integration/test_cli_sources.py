@@ -238,6 +238,38 @@ def test_a_database_is_followed_from_the_command_line(bank: Bank, server: Postgr
     assert server.sql("SELECT slot_name FROM pg_replication_slots") == []
 
 
+def test_tables_that_are_not_copied_are_swept_from_the_command_line(
+    bank: Bank, server: PostgresInstance
+) -> None:
+    project = bank("log")
+    server.sql('ALTER TABLE shop."Accounts" REPLICA IDENTITY FULL')
+    settings = project.folder / "viewkeeper.yml"
+    settings.write_text(settings.read_text().replace("tables: shop.Accounts", "remote: [shop.Accounts]"))
+    project.view(
+        "large",
+        "CREATE MATERIALIZED VIEW large CONSISTENCY COMPLETE AS "
+        "SELECT id, name, qty FROM lake.bank.Accounts WHERE qty > 3;\n",
+    )
+    project.view("by_name", VIEW.replace("FROM orders", "FROM large"))
+    assert len(project.ask("refresh")["applied"]) == 3
+    assert project.ask("refresh")["applied"] == []
+    server.sql("""INSERT INTO shop."Accounts" VALUES (3, 'a', 5)""")
+    server.sql("""UPDATE shop."Accounts" SET qty = 9 WHERE id = 1""")
+    project.run("refresh")
+    assert {view["consistency"] for view in project.ask("status")["views"]} == {"complete", None}
+    assert "swept, complete" in project.run("status").output
+    assert "recommended: " in project.run("explain", "large").output
+    assert "recommended: " in project.run("plan").output
+    assert {source["kind"] for source in project.ask("sources")["sources"]} == {"postgres", "sweep"}
+    assert project.ask("sources", "check")["problems"] == {"bank": []}
+    assert project.ask("verify")["ok"]
+    project.settings("")
+    (project.folder / "transformations" / "large.sql").unlink()
+    project.view("by_name", "CREATE MATERIALIZED VIEW one AS SELECT 1 AS a")
+    project.ask("refresh", "--prune")
+    assert server.sql("SELECT slot_name FROM pg_replication_slots") == []
+
+
 def test_what_triggers_need_is_printed_or_run(bank: Bank, server: PostgresInstance) -> None:
     project = bank("trigger")
     error = project.ask("refresh", exit_code=1)["error"]

@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <so
 
 @pytest.fixture(scope="module")
 def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    instances = servers(tmp_path_factory.mktemp, track_commit_timestamp="on")
+    instances = servers(tmp_path_factory.mktemp, track_commit_timestamp="on", max_prepared_transactions="2")
     yield instances
     for each in instances.values():
         each.stop("immediate")
@@ -91,6 +91,10 @@ def test_a_view_over_three_databases(wh: Warehouse, world: World, capture: str):
     assert {view.strategy for view in epoch.views} == {"incremental"}
     assert all(check.ok for check in wh.verify("j", "n"))
     assert {view.strategy for view in wh.refresh().views} == {"unchanged"}
+    taken = transactions(wh)
+    wh.sql("CREATE MATERIALIZED VIEW other AS SELECT name FROM j")
+    assert transactions(wh) == taken, "another epoch does not make it forget"
+    wh.sql("DROP MATERIALIZED VIEW other")
     world["west"].sql("DELETE FROM s.customers")
     with pytest.raises(RefreshError, match="moved on"):
         wh.verify("j")
@@ -174,6 +178,39 @@ def _until(holds: Callable[[], Any], seconds: float = 20) -> None:
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def test_nothing_that_is_not_seen_yet_is_let_go(wh: Warehouse, world: World):
+    """A slot that nothing is taken from moves on, but not past what waits to be seen."""
+    make(wh, world)
+    east = world["east"]
+    east.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+    stuck = threading.Thread(target=lambda: east.sql("INSERT INTO s.orders VALUES (50, 10, 50, 'stuck')"))
+    try:
+        time.sleep(0.5)
+        stuck.start()
+        _until(lambda: east.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        assert {view.strategy for view in wh.refresh().views} == {"unchanged"}
+    finally:
+        east.sql("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        stuck.join(timeout=20)
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+    assert any(row[2] == 50 for row in rows(wh))
+
+
+def test_what_is_prepared_is_taken_in_when_it_is_committed(wh: Warehouse, world: World):
+    make(wh, world)
+    east = world["east"]
+    east.sql("BEGIN", "UPDATE s.orders SET amount = 60 WHERE id = 1", "PREPARE TRANSACTION 'p'")
+    world["west"].sql("UPDATE s.customers SET name = 'ANN' WHERE id = 10")
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+    east.sql("INSERT INTO s.orders VALUES (51, 10, 51, 'after')")
+    east.sql("COMMIT PREPARED 'p'")
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+    assert {row[2] for row in rows(wh)} >= {60, 51}
 
 
 def test_what_is_committed_asynchronously(wh: Warehouse, world: World):

@@ -15,6 +15,8 @@ status      ``views`` [{view, epoch, refreshed_at, strategy, incremental, reason
 verify      ``ok``, ``views`` [{view, ok, missing, extra, epoch}]; with ``--constraints``:
             ``ok``, ``constraints`` [{constraint, ok, violations, example}]
 history     ``epochs`` [epoch, as for refresh], newest first
+sources     ``sources`` [{name, kind, options, views, version, seen, lag_transactions, lag_seconds, …}]
+sweep       ``algorithm``, ``level``, ``updates``, ``queries``, ``rows_in_queries``, ``events`` [event]
 demo        ``rows``, ``seconds`` {way: seconds}, ``verified``
 an error    ``error`` {code, message, hint, position {line, column}}
 ==========  =====================================================================================

@@ -107,6 +107,7 @@ class LoggedRemote:
         self._pinned = _Pinned(server, shelf)
         self._position = ""
         self._told: set[int] = set()
+        self._is_idle = False
 
     def begin(self) -> Snapshot:
         self._pinned.pin()
@@ -115,7 +116,9 @@ class LoggedRemote:
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
         self._position, self._told = position, set()
         seen, found = Visible.of(horizon.snapshot), list[Taken]()
-        for transaction in self._capture.read_all(position, horizon.lsn):
+        waiting = self._capture.read_all(position, horizon.lsn)
+        self._is_idle = not any(each.changes for each in waiting)
+        for transaction in waiting:
             if not seen.sees(transaction.xid):
                 break
             self._told.add(transaction.end)
@@ -123,6 +126,7 @@ class LoggedRemote:
         return found
 
     def ask(self, question: Question) -> Reply:
+        self._is_idle = False
         with answering(self.server, self._pinned.primary, question) as (_, visible, rows):
             answer = list(rows)
         self._wait_for_log()
@@ -154,7 +158,9 @@ class LoggedRemote:
         self._capture.acknowledge(position)
 
     def rest(self) -> None:
-        self._capture.rest()
+        """The slot goes on, unless something waits behind it, though it may not be seen yet."""
+        if self._is_idle:
+            self._capture.rest()
 
     def release(self) -> None:
         self._capture.release()

@@ -182,8 +182,7 @@ class SweptSource(Extracted):
         if old == new:
             return None
         if self._snapshots:
-            raise SourceError("a remote table was emptied, and which rows it had is not known any more",
-                              code="VK-SOURCE-EXPIRED")  # fmt: skip
+            raise SourceError("a remote table was emptied: its rows are not told", code="VK-SOURCE-EXPIRED")
         sweeping = Sweeping(self._join, self._members.tables, self._ask)
         batch = {source: [each.transaction for each in taken] for source, taken in self._batch.items()}
         later = {source: [each.transaction for each in taken] for source, taken in self._later.items()}
@@ -211,7 +210,7 @@ class SweptSource(Extracted):
     def confirm(self, version: Mapping[str, str | None]) -> None:
         """What the epoch covers is kept beside its version."""
         for reached in version.values():
-            if reached is not None:
+            if reached is not None and reached != self._seen:
                 covered = {source: self._covered(taken) for source, taken in self._batch.items()}
                 took = astuple(self._took or Swept(0, 0, 0))
                 told = {"consistency": self._members.consistency, "transactions": covered, "took": took}

@@ -7,8 +7,9 @@ the ledger has are skipped: after a crash of the server the slot may be behind u
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from viewkeeper.sources.postgres_server import Server, Snapshot, quoted
 if TYPE_CHECKING:
     import psycopg
 
+_NAPS_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)
 MOST_CHANGES = 1_000_000
 """So many changes are read at a time; what is behind waits for the next epoch."""
 
@@ -88,11 +90,7 @@ class Slot:
         where we let the slot go to without an epoch, if we did. ``upto``: no further than there; ``most``:
         about so many changes."""
         with self._server.asking() as connection:
-            found = connection.execute(
-                "SELECT confirmed_flush_lsn::text, wal_status, active, pg_current_wal_flush_lsn()::text "
-                "FROM pg_replication_slots WHERE slot_name = %s",
-                (self.name,),
-            ).fetchone()
+            found = self._state(connection)
             if found is None:
                 raise self._lost("is gone")
             confirmed, status, active, now = found
@@ -110,7 +108,7 @@ class Slot:
                     hint="Two warehouses must not share a slot. Stop the other one, and refresh again.",
                 )
             last = now if upto is None or lsn_of(now) < lsn_of(upto) else upto
-            every = Decoder().transactions(self._peek(connection, last, most=most))
+            every = in_order(Decoder().transactions(self._peek(connection, last, most=most)))
             # It peeks as far as the commit that reaches the point, and that may lie behind it.
             transactions = [each for each in every if lsn_of(position) < each.end <= lsn_of(last)]
         untold = self.unpublished()
@@ -123,6 +121,19 @@ class Slot:
             )
         self.looked_to = last
         return transactions, lsn_text(transactions[-1].end) if transactions else position
+
+    def _state(self, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[Any, ...] | None:
+        """Where the slot stands; one that somebody looks into, to tell what waits, is free again soon."""
+        for nap in (*_NAPS_SECONDS, None):
+            found = connection.execute(
+                "SELECT confirmed_flush_lsn::text, wal_status, active, pg_current_wal_flush_lsn()::text "
+                "FROM pg_replication_slots WHERE slot_name = %s",
+                (self.name,),
+            ).fetchone()
+            if nap is None or found is None or not found[2]:
+                break
+            time.sleep(nap)
+        return found
 
     def _peek(
         self,
@@ -222,3 +233,17 @@ class Slot:
             code="VK-SLOT-LOST",
             hint="CREATE OR REPLACE SOURCE copies the tables anew, and goes on from there.",
         )
+
+
+def in_order(transactions: Iterable[Transaction]) -> Iterator[Transaction]:
+    """The same, if each ends behind the one before it: a log in any other order is not patched over."""
+    last = 0
+    for each in transactions:
+        if each.end <= last:
+            raise SourceError(
+                f"the log is out of order: what ends at {lsn_text(each.end)} comes behind {lsn_text(last)}",
+                code="VK-LOG-BROKEN",
+                hint="Create the source, or the view that is swept, anew: it is filled from the database then.",
+            )
+        last = each.end
+        yield each

@@ -14,7 +14,10 @@ from viewkeeper import __version__
 from viewkeeper.cli import commands
 from viewkeeper.cli.main import app
 
-COMMANDS = ["init", "plan", "refresh", "explain", "status", "verify", "repair", "history", "demo"]
+COMMANDS = [
+    *("init", "plan", "refresh", "explain", "status", "verify", "repair", "history", "sources", "demo"),
+    *("maintain", "calibrate", "propagate", "lattice"),
+]
 run = CliRunner().invoke
 
 
