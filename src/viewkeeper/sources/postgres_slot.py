@@ -243,7 +243,7 @@ def in_order(transactions: Iterable[Transaction]) -> Iterator[Transaction]:
             raise SourceError(
                 f"the log is out of order: what ends at {lsn_text(each.end)} comes behind {lsn_text(last)}",
                 code="VK-LOG-BROKEN",
-                hint="Create the source anew, or the view that is swept: it is then filled from the database.",
+                hint="Create the source, or the view that is swept, anew; it is filled from the database.",
             )
         last = each.end
         yield each
