@@ -26,8 +26,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import PASSWORD, PostgresInstance, prepared
 
 TABLES = {
-    "east": ("orders", "id BIGINT, customer BIGINT, amount INT", "i, i * 7919 % {n}, i % 1000"),
-    "west": ("customers", "id BIGINT, city BIGINT, name TEXT", "i, i * 104729 % {n}, 'customer ' || i"),
+    "east": ("orders", "id BIGINT, customer BIGINT, amount INT", "i, i::bigint * 7919 % {n}, i % 1000"),
+    "west": (
+        "customers",
+        "id BIGINT, city BIGINT, name TEXT",
+        "i, i::bigint * 104729 % {n}, 'customer ' || i",
+    ),
     "north": ("cities", "id BIGINT, name TEXT", "i, 'city ' || i"),
 }
 VIEW = (
@@ -67,11 +71,28 @@ def measure(
     swept = time.monotonic() - started
     took = wh.swept("j")
     assert took is not None and took.questions
-    before = sorted(map(tuple, wh.sql("SELECT count(*), sum(xxhash64(*)) FROM j").collect()))
+    before = sorted(
+        map(
+            tuple,
+            wh.sql(
+                "SELECT count(*), bit_xor(xxhash64(*)), sum(CAST(xxhash64(*) AS DECIMAL(38))) FROM j"
+            ).collect(),
+        )
+    )
     started = time.monotonic()
     wh.refresh(policy="full")
     again = time.monotonic() - started
-    assert sorted(map(tuple, wh.sql("SELECT count(*), sum(xxhash64(*)) FROM j").collect())) == before
+    assert (
+        sorted(
+            map(
+                tuple,
+                wh.sql(
+                    "SELECT count(*), bit_xor(xxhash64(*)), sum(CAST(xxhash64(*) AS DECIMAL(38))) FROM j"
+                ).collect(),
+            )
+        )
+        == before
+    )
     read = sum(
         server.sql(f"SELECT count(*) FROM {TABLES[name][0]}")[0][0] for name, server in servers.items()
     )

@@ -172,8 +172,15 @@ def relaid(
     """A view with other table properties, its copies stored as these say, or as wanted; its query means what
     it meant."""
 
+    elsewhere: dict[str, Columns] = {
+        table: tuple((str(column), str(kind)) for column, kind, _ in facts["columns"])
+        for table, facts in known.sources.items()
+        if parse_path(table)[0] == SOURCES
+    }
+    resolver = Resolver(engine, library, definition.session, elsewhere)
+
     def referee(sql: str) -> list[tuple[str, str]]:
-        return engine.catalog.schema(sql, definition.session)
+        return engine.catalog.schema(_as_redefined(sql, resolver, ()), definition.session)
 
     layout, asked = known.layout, dict(definition.properties)
     kinds = [kind for _, kind in referee(_no_rows(layout))]

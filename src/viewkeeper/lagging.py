@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from viewkeeper.declaring import LedgerShelf
 from viewkeeper.define.sources import SWEEP, PostgresOptions, SourceDefinition, checked_options
 from viewkeeper.errors import ViewkeeperError
-from viewkeeper.integrate.members import Members, sources_of_join
+from viewkeeper.integrate.members import Members
 from viewkeeper.ledger import Ledger
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.postgres_capture import capture_of
@@ -41,8 +41,7 @@ def _lag(
         return None
     try:
         if source.kind == SWEEP:
-            members = {name: declared[name] for name in sources_of_join(source)}
-            return Members(source, LedgerShelf(ledger, source.name), members).lag(version)
+            return Members(source, LedgerShelf(ledger, source.name), declared).lag(version)
         options = checked_options(source)
         assert isinstance(options, PostgresOptions)
         if options.capture == "diff":

@@ -6,6 +6,7 @@ Its methods come in the order of the flow: define, observe, plan, run; then veri
 from __future__ import annotations
 
 import getpass
+import logging
 import os
 import socket
 import time
@@ -32,7 +33,7 @@ from viewkeeper.define.sources import SWEEP, SourceDefinition, checked_options
 from viewkeeper.defining import Resolver, define, refuse_reserved
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
-from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
+from viewkeeper.errors import DefinitionError, RefreshError, SourceError, ViewkeeperError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import SourceAway
@@ -55,11 +56,13 @@ from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.sources.contract import ExtractedSource
 from viewkeeper.sql.quoting import parse_path, show_path
-from viewkeeper.sweeping import declared_by_people, join_of, refuse_captures, refuse_lost, source_behind
+from viewkeeper.sweeping import declared_by_people, join_of, refuse_lost, refuse_members, source_behind
 from viewkeeper.verifying import require_history, verified
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+logger = logging.getLogger("viewkeeper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +168,34 @@ class Maintainer:
         new = tuple(source for source in behind.values() if source is not None)
         gone = [name for name, source in behind.items() if name in known and source is None]
         opened = [self.engine.observer.declared(name) for name in gone]
-        refuse_captures(new, known)
+        refuse_members(new, known)
+        if new and change.without_data:
+            raise DefinitionError(
+                f"view {new[0].name} reads remote tables, whose changes are kept for it from now on",
+                code="VK-SWEEP-UNSUITED",
+                hint="Leave WITH NO DATA out: it is filled when it is created.",
+            )
         self._know({**known, **{source.name: source for source in new}}.values())
         with ExitStack() as stack:
             for source in new:
-                stack.enter_context(_giving_up(self._declared(source.name)))
+                stack.enter_context(self._giving_up(source))
             record = self._redefine(lease, before, replace(change, declare=new, forget=tuple(gone)))
         for each in opened:
             assert each is not None
             each.release()
         return record
+
+    @contextmanager
+    def _giving_up(self, source: SourceDefinition) -> Iterator[None]:
+        """Should declaring a source fail, it leaves nothing behind; what was published is declared."""
+        opened = self._declared(source.name)
+        try:
+            yield
+        except BaseException:
+            with suppress(ViewkeeperError):  # the first error is the one to tell
+                if declared_sources(self.ledger).get(source.name) != source:
+                    opened.give_up()
+            raise
 
     def _declared(self, name: str) -> ExtractedSource:
         source = self.engine.observer.declared(name)
@@ -243,8 +264,10 @@ class Maintainer:
             source = source_of(library.views[name])
             if join_of(library.views[name]) is not None:
                 _refuse_read(library, name)
-                self._declared(name).release()
-                return self._redefine(lease, library, Redefinition(drop=(name,), forget=(name,)))
+                opened = self._declared(name)
+                record = self._redefine(lease, library, Redefinition(drop=(name,), forget=(name,)))
+                opened.release()  # a database that is away does not keep the view
+                return record
             if source is not None:
                 raise DefinitionError(
                     f"view {name} holds the source {parse_path(source)[1]}",
@@ -274,10 +297,13 @@ class Maintainer:
                 )
             before = base_views_of(source.name, library)
             source = self.engine.observer.open(source, self._shelf(source.name)).pinned(source)
-            refuse_lost(library, source, source.name)
+            refuse_lost(library, known.get(source.name), source)
             self._know([*(each for each in known.values() if each.name != source.name), source])
-            with _giving_up(self._declared(source.name)):
-                return self._declare(lease, library, source, before)
+            with self._giving_up(source):
+                record = self._declare(lease, library, source, before)
+            if not source.all_tables:
+                self._declared(source.name).acknowledge({})
+            return record
 
     def _declare(
         self,
@@ -325,7 +351,7 @@ class Maintainer:
                 if missing_ok:
                     return None
                 raise unknown_source(name, self.ledger)
-            refuse_lost(library, None, name)
+            refuse_lost(library, source, None)
             dropped = tuple(base_views_of(name, library).values())
             for view in dropped:
                 _refuse_read(library, view)
@@ -483,7 +509,7 @@ class Maintainer:
         """Refresh these views and their ancestors; the plan itself when there was nothing to do.
         ``skip_failing``: a view that fails, and those that read it, are left as they are, with the error."""
         skipped: dict[str, ViewkeeperError] = {}
-        with self.lease() as lease:
+        with self.lease() as lease, self.engine.observer.one_horizon():
             self._take_in_propagated(lease, policy)
             library = self.library()
             wanted = list(with_siblings(library, names))
@@ -540,7 +566,13 @@ class Maintainer:
             situation = replace(
                 observed,
                 views=(replace(by_name[name], needs_full="repaired"),),
-                versions={table: vector.get(table) for table in library.graph.sources([name])},
+                # What has no history was read as it is now, not as it was.
+                versions={
+                    table: observed.versions[table]
+                    if self.engine.observer.extracted(table) is not None
+                    else vector.get(table)
+                    for table in library.graph.sources([name])
+                },
                 read_only=tuple(replace(by_name[parent], snapshot=vector.get(parent)) for parent in parents),
             )
             return self._run(lease, library, situation, plan_epoch(situation))
@@ -589,7 +621,10 @@ class Maintainer:
         return record
 
     def _acknowledge(self, situation: Situation) -> None:
-        self.engine.observer.acknowledge(situation.versions)
+        try:
+            self.engine.observer.acknowledge(situation.versions)
+        except SourceError as error:  # it is published; with the next epoch the source is told again
+            logger.warning("a source could not be told that its changes are taken in: %s", error.message)
 
     def _storages_of(self, names: Sequence[str]) -> list[str]:
         """Every storage table that these views ever had."""
@@ -636,17 +671,6 @@ class Maintainer:
             )
             for at, each in enumerate(constraints)
         ]
-
-
-@contextmanager
-def _giving_up(source: ExtractedSource) -> Iterator[None]:
-    """Should declaring a source fail, it leaves nothing behind."""
-    try:
-        yield
-    except BaseException:
-        with suppress(ViewkeeperError):  # the first error is the one to tell
-            source.give_up()
-        raise
 
 
 def _refuse_read(library: Library, name: str) -> None:

@@ -8,16 +8,17 @@ from typing import Any
 
 from viewkeeper.algebra.relations import Field, Staged, map_leaves
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
-from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
+from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError
 from viewkeeper.integrate.joins import SweptJoin, taken_apart, unsuited
-from viewkeeper.integrate.members import COMPLETE, STRONG, sweep_facts
+from viewkeeper.integrate.members import COMPLETE, STRONG, remote_tables, sweep_facts
 from viewkeeper.library import KnownView, Library
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import parse_path, show_path
 
 _HOLE = "vk_swept_join"
+_FOLLOWED_BY = {"host", "port", "database", "capture", "publication"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,21 @@ def source_behind(view: KnownView) -> SourceDefinition | None:
     return SourceDefinition(view.name, SWEEP, (), facts=sweep_facts(join, consistency))
 
 
-def refuse_captures(sources: Iterable[SourceDefinition], declared: Mapping[str, SourceDefinition]) -> None:
-    """Raise if every state is to be shown, and a source does not tell one transaction from the next."""
+def refuse_members(sources: Iterable[SourceDefinition], declared: Mapping[str, SourceDefinition]) -> None:
+    """Raise if the sources of a join do not go together, or do not tell what the view is to show."""
     for source in sources:
         facts = dict(source.facts)
-        for name in SweptJoin.of_json(facts["join"]).sources if facts["consistency"] == COMPLETE else ():
-            if dict(declared[name].options).get("capture", "log") != "log":
+        seen: dict[tuple[Any, ...], str] = {}
+        for name in SweptJoin.of_json(facts["join"]).sources:
+            options = _followed(declared[name])
+            other = seen.setdefault((options["host"], options["port"], options["database"]), name)
+            if other != name:
+                raise DefinitionError(
+                    f"view {source.name} joins tables of {other} and {name}, which are one database",
+                    code="VK-SWEEP-UNSUITED",
+                    hint="Declare one source with the tables of both: they move together then.",
+                )
+            if facts["consistency"] == COMPLETE and options["capture"] != "log":
                 raise DefinitionError(
                     f"view {source.name} is to show every state of {name}, whose triggers do not tell in "
                     "which order transactions were committed",
@@ -89,18 +99,28 @@ def refuse_captures(sources: Iterable[SourceDefinition], declared: Mapping[str, 
                 )
 
 
-def refuse_lost(library: Library, source: SourceDefinition | None, name: str) -> None:
-    """Raise if a view is swept over tables that a source would not have any more; ``None``: it is dropped."""
-    left = () if source is None else source.remote_tables
+def refuse_lost(library: Library, before: SourceDefinition | None, after: SourceDefinition | None) -> None:
+    """Raise if a view is swept over tables that a source would not have any more as they were, or would
+    follow in another way; ``None``: it is dropped."""
+    if before is None:
+        return
+    old, new = remote_tables(before), {} if after is None else remote_tables(after)
+    is_moved = after is None or after.kind != before.kind or _followed(before) != _followed(after)
     for view in library.views.values():
         join = join_of(view)
         for relation in () if join is None else join.relations:
-            if relation.source == name and relation.table not in left:
+            is_ours = relation.source == before.name
+            if is_ours and (is_moved or new.get(relation.table) != old[relation.table]):
                 raise DefinitionError(
                     f"view {view.name} is swept over {relation.table}",
                     code="VK-VIEW-IN-USE",
-                    hint="Drop the view first.",
+                    hint="Drop the view first, and create it again when the source is declared anew.",
                 )
+
+
+def _followed(source: SourceDefinition) -> dict[str, Any]:
+    """Where a database is, and how it is followed."""
+    return checked_options(source).model_dump(include=_FOLLOWED_BY)
 
 
 def level_of(view: KnownView) -> str | None:

@@ -176,8 +176,8 @@ def random_transaction(chance: random.Random, name: str) -> list[str]:
     )
     changes = [_change(chance, name) for _ in range(chance.randrange(1, 4))]
     if chance.random() < 0.3:  # a transaction within the transaction has a number of its own
-        undo = chance.choice(["ROLLBACK TO SAVEPOINT inner", "RELEASE SAVEPOINT inner"])
-        changes += ["SAVEPOINT inner", _change(chance, name), undo]
+        undo = chance.choice(["ROLLBACK TO SAVEPOINT vk_inner", "RELEASE SAVEPOINT vk_inner"])
+        changes += ["SAVEPOINT vk_inner", _change(chance, name), undo]
     return [*changes, trim]
 
 

@@ -531,7 +531,8 @@ def test_the_server_that_answers_is_the_one_whose_log_is_read(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ):
     east = world["east"]
-    table = PinnedTable("s", "orders", (("id", "integer", "int", 23),), ())
+    (oid,) = east.sql("SELECT 's.orders'::regclass::oid::bigint")[0]
+    table = PinnedTable("s", "orders", (("id", "integer", "int", 23),), (), oid)
     question = Question(table, ("id",), ("id",), ("bigint",), [("1",)])
 
     def server(port: int) -> Server:
@@ -594,3 +595,129 @@ def test_the_page_works_as_written(wh: Warehouse, world: World, monkeypatch: pyt
     world["west"].sql("UPDATE s.customers SET name = 'zoe' WHERE id = 10")
     wh.refresh()
     assert {row["name"] for row in wh.sql("SELECT * FROM by_customer").collect()} == {"zoe", "bob"}
+
+
+@pytest.mark.parametrize("capture", ["log", "trigger"])
+@pytest.mark.parametrize("change", [
+    "CREATE TABLE s.more () INHERITS (s.customers)",
+    "ALTER TABLE s.customers ALTER id TYPE TEXT",
+    "DROP TABLE s.customers; CREATE TABLE s.customers (id BIGINT, name TEXT, nation VARCHAR(2)); "
+    "ALTER TABLE s.customers REPLICA IDENTITY FULL; ALTER TABLE s.customers OWNER TO keeper",
+    "ALTER TABLE s.customers DROP nation",
+])  # fmt: skip
+def test_a_table_that_is_not_what_it_was_stops_the_view(
+    wh: Warehouse, world: World, capture: str, change: str
+):
+    make(wh, world, capture)
+    before = rows(wh)
+    world["west"].sql(change)
+    world["east"].sql("UPDATE s.orders SET amount = amount + 1")
+    for _ in range(2):
+        with pytest.raises(SourceError) as caught:
+            wh.refresh()
+        assert caught.value.code in ("VK-SOURCE-CHANGED", "VK-SLOT-LOST"), caught.value
+    assert rows(wh) == before
+
+
+def test_a_source_that_is_declared_anew_must_have_the_same_tables(wh: Warehouse, world: World):
+    make(wh, world)
+    west = world["west"]
+    again = f"CREATE OR REPLACE SOURCE west USING postgres OPTIONS ({west.options}, remote 's.customers'%s)"
+    wh.sql(again % ", patience '1'")
+    west.sql("UPDATE s.customers SET name = 'ANN' WHERE id = 10")
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+    west.sql("ALTER TABLE s.customers ALTER id TYPE NUMERIC USING id * 100")
+    with pytest.raises(DefinitionError) as refused:
+        wh.sql(again % "")
+    assert refused.value.code == "VK-VIEW-IN-USE"
+    wh.sql("DROP MATERIALIZED VIEW j")
+    wh.sql(again % "")
+
+
+def test_joins_of_one_database_by_two_names_and_without_data(wh: Warehouse, world: World):
+    declare(wh, world)
+    east = world["east"]
+    wh.sql(f"CREATE SOURCE twin USING postgres OPTIONS ({east.options}, remote 's.orders')")
+    for statement in (
+        "CREATE MATERIALIZED VIEW v AS SELECT a.id FROM east.orders a JOIN twin.orders b ON a.id = b.id",
+        f"CREATE MATERIALIZED VIEW v WITH NO DATA AS {VIEW}",
+    ):
+        with pytest.raises(DefinitionError) as refused:
+            wh.sql(statement)
+        assert refused.value.code == "VK-SWEEP-UNSUITED"
+        assert not east.sql("SELECT 1 FROM pg_replication_slots")
+
+
+def test_a_view_of_other_databases_gives_back_what_the_first_had(wh: Warehouse, world: World):
+    make(wh, world)
+    wh.sql(
+        "CREATE OR REPLACE MATERIALIZED VIEW j AS SELECT c.name, n.name AS country FROM west.customers c "
+        "JOIN north.nations n ON n.code = c.nation WHERE c.name <> '50%'"
+    )
+    assert not world["east"].sql("SELECT 1 FROM pg_replication_slots")
+    assert not world["east"].sql("SELECT 1 FROM pg_publication")
+    world["north"].sql("INSERT INTO s.nations VALUES ('DE', 'Allemagne')")
+    wh.refresh()
+    assert ("ann", "Allemagne") in rows(wh)
+    wh.sql("ALTER MATERIALIZED VIEW j SET TBLPROPERTIES ('viewkeeper.representation' = 'cnt')")
+    world["north"].sql("INSERT INTO s.nations VALUES ('DE', 'Allemagne')")
+    wh.refresh()
+    assert rows(wh)["ann", "Allemagne"] == 2
+    wh.repair("j")
+    assert rows(wh)["ann", "Allemagne"] == 2
+
+
+def test_a_view_can_be_dropped_while_a_database_is_away(wh: Warehouse, world: World):
+    make(wh, world)
+    world["east"].stop("immediate")
+    try:
+        with pytest.raises(SourceError, match="is left there") as caught:
+            wh.sql("DROP MATERIALIZED VIEW j")
+        assert "pg_drop_replication_slot" in (caught.value.hint or "")
+    finally:
+        world["east"].start()
+    assert wh.views() == []
+    assert not world["west"].sql("SELECT 1 FROM pg_replication_slots")
+
+
+def test_an_idle_database_does_not_hold_its_log_back(wh: Warehouse, world: World):
+    make(wh, world)
+    north = world["north"]
+    place = "SELECT confirmed_flush_lsn FROM pg_replication_slots"
+    before = north.sql(place)
+    for at in range(2):
+        north.sql("CREATE TABLE IF NOT EXISTS s.else_where (id INT)", "INSERT INTO s.else_where VALUES (1)")
+        world["east"].sql(f"UPDATE s.orders SET amount = {50 + at}")
+        wh.refresh()
+    assert north.sql(place) > before
+    north.sql("INSERT INTO s.nations VALUES ('DE', 'after')")
+    wh.refresh()
+    assert rows(wh) == joined(now(world))
+
+
+def test_a_reader_that_came_back_further_on_is_noticed(wh: Warehouse, world: World):
+    make(wh, world, "trigger")
+    before = rows(wh)
+    east = world["east"]
+    east.sql("UPDATE s.orders SET amount = 70")
+    east.sql("DELETE FROM viewkeeper.readers", "DELETE FROM viewkeeper.changes")
+    wh.plan(policy="full")
+    with pytest.raises(SourceError) as caught:
+        wh.refresh()
+    assert caught.value.code == "VK-SLOT-LOST"
+    assert rows(wh) == before
+
+
+def test_rows_that_a_policy_hides_are_an_error(wh: Warehouse, world: World):
+    make(wh, world)
+    before = rows(wh)
+    world["west"].sql(
+        "CREATE POLICY hides ON s.customers USING (id > 10)",
+        "ALTER TABLE s.customers ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE s.customers FORCE ROW LEVEL SECURITY",
+    )
+    world["east"].sql("UPDATE s.orders SET amount = 70")
+    with pytest.raises(SourceError, match="row-level security"):
+        wh.refresh()
+    assert rows(wh) == before

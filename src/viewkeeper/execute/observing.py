@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -111,8 +112,8 @@ class Observer:
     def open(self, definition: SourceDefinition, shelf: Shelf) -> ExtractedSource:
         """A source by its declaration."""
         if definition.kind == SWEEP:
-            members = {name: self._declared[name][0] for name in sources_of_join(definition)}
-            return SweptSource(self._session, definition, shelf, members)
+            declared = {name: known for name, (known, _) in self._declared.items()}
+            return SweptSource(self._session, definition, shelf, declared)
         return open_source(self._session, definition, shelf, self._catalog_name)
 
     def remote_tables(self) -> dict[str, PinnedTable]:
@@ -121,6 +122,10 @@ class Observer:
         for definition, _ in self._declared.values():
             found |= remote_tables(definition)
         return found
+
+    def one_horizon(self) -> AbstractContextManager[None]:
+        """All epochs within look at databases no further than the first of them."""
+        return self._horizons.held()
 
     def has_more(self, tables: Iterable[str]) -> bool:
         """Whether a source of these tables holds something back that another epoch is to show."""

@@ -100,7 +100,7 @@ def family(kind: str) -> str | None:
     """
     if kind in _WHOLE:
         return "bigint"
-    if kind == "text" or kind.startswith("character varying"):
+    if kind == "text" or (kind.startswith("character varying") and not kind.endswith("[]")):
         return "text"
     return kind if kind in _SENT else None
 
@@ -255,7 +255,7 @@ def first_content(join: SweptJoin, relations: Mapping[str, str]) -> str:
                 seen[joined] = here
         named = f"{relations[relation.name]} AS {relation.name}"
         source += f" JOIN {named} ON {' AND '.join(on)}" if source else named
-    columns = ", ".join(f"{seen[name]} AS {quote(name)}" for name in join.columns)
+    columns = ", ".join(f"CAST({seen[name]} AS {kind}) AS {quote(name)}" for name, _, kind in join.types)
     return f"SELECT {columns} FROM {source}"
 
 

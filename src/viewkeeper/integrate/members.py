@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
+from viewkeeper.errors import SourceError
 from viewkeeper.integrate.joins import SweptJoin
 from viewkeeper.integrate.politeness import Politeness
 from viewkeeper.integrate.remote import Remote, Taken, remote
@@ -73,7 +74,7 @@ class PartOfShelf:
 
 
 class Members:
-    """The databases behind one swept view. ``declared``: the sources that name them."""
+    """The databases behind one swept view. ``declared``: all sources, those that name them among them."""
 
     def __init__(
         self, definition: SourceDefinition, shelf: Shelf, declared: Mapping[str, SourceDefinition]
@@ -103,7 +104,7 @@ class Members:
         assert isinstance(options, PostgresOptions)
         ours = [self.tables[each.table] for each in self.join.relations if each.source == source]
         paths = tuple(dict.fromkeys(f"{table.namespace}.{table.name}" for table in ours))
-        server = Server(source, options.over(paths).model_copy(update={"publication": None}))
+        server = Server(source, options.over(paths))
         return remote(server, slot, list(dict.fromkeys(ours)), PartOfShelf(self._shelf, source))
 
     def politely(self, source: str, act: Callable[[], T]) -> T:
@@ -121,11 +122,24 @@ class Members:
         emptied = [each for each in taken.transaction.changes if each.operation is Operation.TRUNCATE]
         return any(is_of(table, change) for change in emptied for table in self.tables.values())
 
-    def release(self, slots: Sequence[str]) -> None:
-        """Give back what captured changes: a slot that nobody reads fills the server's disk."""
-        for slot in slots:
-            for source in self.join.sources:
-                self.remote(source, slot).release()
+    def release(self, slot: str, sources: Iterable[str]) -> None:
+        """Give back what captured changes at these sources: a slot that nobody reads fills a server's disk.
+        One server that cannot be reached does not keep the others theirs."""
+        left: dict[str, SourceError] = {}
+        for source in sources:
+            try:
+                if source in self._declared:
+                    self.remote(source, slot).release()
+            except SourceError as error:
+                left[source] = error
+        for first in left.values():
+            raise SourceError(
+                f"{first.message}; what captured its changes is left there",
+                code=first.code,
+                hint=f"Remove it at {', '.join(left)}: SELECT pg_drop_replication_slot('{slot}'); "
+                f"DROP PUBLICATION IF EXISTS {slot}; with triggers, DELETE FROM viewkeeper.readers "
+                f"WHERE name = '{slot}'.",
+            )
 
     def lag(self, version: str) -> Lag:
         """What waits in all databases together."""

@@ -17,7 +17,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.contract import Shelf
 
 T = TypeVar("T")
-AWAY = frozenset({"VK-SOURCE-UNREACHABLE", "VK-SOURCE-LIMIT", "VK-SOURCE-RESTING", "VK-SOURCE-REFUSED"})
+AWAY = frozenset({"VK-SOURCE-UNREACHABLE", "VK-SOURCE-LIMIT", "VK-SOURCE-RESTING"})
 """What passes by itself, or with another limit: nothing is wrong with what was read before."""
 _BREAKER = "breaker"
 _FAILURES = 3

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.errors import SourceError
 from viewkeeper.integrate.bags import Row
-from viewkeeper.integrate.visibility import Visible
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, quoted
+from viewkeeper.sources.visibility import Visible
 
 if TYPE_CHECKING:
     import psycopg
@@ -52,6 +52,15 @@ def primary_of(server: Server) -> str:
     return str(told)
 
 
+def another_server(server: Server) -> SourceError:
+    """It is not the one that the view was filled from."""
+    return SourceError(
+        f"source {server.source}: it is not the server any more whose log is read",
+        code="VK-SOURCE-CHANGED",
+        hint="Name the primary. If another server has taken its place, create the view anew.",
+    )
+
+
 @contextmanager
 def answering(
     server: Server, primary: str, question: Question
@@ -64,6 +73,7 @@ def answering(
         # TRUNCATE, and an ALTER that rewrites the table, do not heed snapshots: none may come in between.
         connection.execute(f"LOCK TABLE {question.table.sql} IN ACCESS SHARE MODE")
         visible = _snapshot(server, connection, primary)
+        _require_table(server, connection, question.table)
         yield connection, visible, _limited(server, _rows(connection, question, in_table=in_table))
         connection.execute("COMMIT")
 
@@ -73,12 +83,28 @@ def _snapshot(server: Server, connection: Connection, primary: str) -> Visible:
     assert row is not None
     snapshot, there = row
     if there != primary:
-        raise SourceError(
-            f"source {server.source}: it is not the server any more whose log is read",
-            code="VK-SOURCE-CHANGED",
-            hint="Name the primary. If another server has taken its place, create the view anew.",
-        )
+        raise another_server(server)
     return Visible.of(snapshot)
+
+
+def _require_table(server: Server, connection: Connection, table: PinnedTable) -> None:
+    """It must be the table whose changes are told, with its rows in itself, and its columns as they were."""
+    row = connection.execute(
+        "SELECT c.oid::bigint, "
+        "c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid), "
+        "(SELECT json_object_agg(attname, atttypid::bigint) FROM pg_attribute WHERE attrelid = c.oid "
+        "AND attnum > 0 AND NOT attisdropped) FROM pg_class c WHERE c.oid = %s::regclass",
+        (table.sql,),
+    ).fetchone()
+    assert row is not None
+    oid, is_whole, types = row
+    known = {name: type_id for name, _, _, type_id in table.columns}
+    if oid != table.oid or not is_whole or any(types.get(name, kind) != kind for name, kind in known.items()):
+        raise SourceError(
+            f"source {server.source}: {table.namespace}.{table.name} is not the table that it was",
+            code="VK-SOURCE-CHANGED",
+            hint="Drop the view, declare the source anew, and create the view again.",
+        )
 
 
 def _made_table(connection: Connection, question: Question) -> bool:
@@ -110,7 +136,8 @@ def _rows(connection: Connection, question: Question, *, in_table: bool) -> Iter
     for start in range(0, len(question.keys), _KEYS_AT_ONCE):
         chunk = question.keys[start : start + _KEYS_AT_ONCE]
         values = [list(column) for column in zip(*chunk, strict=True)]
-        yield from _copied(connection, f"{select}(SELECT * FROM unnest({arrays})){rest}", values)
+        before, behind = (part.replace("%", "%%") for part in (select, rest))
+        yield from _copied(connection, f"{before}(SELECT * FROM unnest({arrays})){behind}", values)
 
 
 def _copied(connection: Connection, query: str, values: list[Any] | None) -> Iterator[Row]:

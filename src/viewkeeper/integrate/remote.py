@@ -19,16 +19,17 @@ from typing import Protocol
 
 from viewkeeper.errors import SourceError
 from viewkeeper.integrate.bags import Row
-from viewkeeper.integrate.questions import Question, answering, primary_of
-from viewkeeper.integrate.visibility import Visible
+from viewkeeper.integrate.questions import Question, another_server, answering, primary_of
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.horizons import Horizon
 from viewkeeper.sources.lag import Lag
-from viewkeeper.sources.pgoutput import Transaction, lsn_of, lsn_text
-from viewkeeper.sources.postgres_capture import LogCapture
+from viewkeeper.sources.pgoutput import Transaction, lsn_text
+from viewkeeper.sources.postgres_capture import LogCapture, seen_of
 from viewkeeper.sources.postgres_delta import PinnedTable
-from viewkeeper.sources.postgres_server import Server, Snapshot
+from viewkeeper.sources.postgres_server import Server, Snapshot, text_literal
+from viewkeeper.sources.postgres_tables import require_same_tables
 from viewkeeper.sources.postgres_triggers import TriggerCapture
+from viewkeeper.sources.visibility import Visible
 
 _PRIMARY = "primary"
 """Under this name it is remembered which server it is."""
@@ -61,6 +62,9 @@ class Remote(Protocol):
     def begin(self) -> Snapshot:
         """A state to be copied; changes are captured from exactly there on."""
 
+    def keep(self) -> None:
+        """What was copied is about to be published."""
+
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
         """What lies between a position and a horizon and can be taken in; a sweep begins there."""
 
@@ -81,14 +85,28 @@ def remote(server: Server, name: str, tables: Sequence[PinnedTable], shelf: Shel
 
 
 class _Pinned:
-    """It must stay the same server: a copy of it, or itself put back in time, has another log."""
+    """It must stay the same server with the same tables: a copy of it has another log."""
 
-    def __init__(self, server: Server, shelf: Shelf) -> None:
-        self.server = server
+    def __init__(self, server: Server, tables: Sequence[PinnedTable], shelf: Shelf) -> None:
+        self._server = server
+        self._tables = tables
         self._shelf = shelf
+        self._found: str | None = None
 
-    def pin(self) -> None:
-        self._shelf.save(_PRIMARY, {"is": primary_of(self.server)})
+    def look(self) -> None:
+        """Which server is copied from."""
+        self._found = primary_of(self._server)
+
+    def keep(self) -> None:
+        """What was copied is about to be published: from now on it is this one."""
+        if self._found is not None:
+            self._shelf.save(_PRIMARY, {"is": self._found})
+
+    def require(self) -> None:
+        """Raise if it is another one, or has other tables."""
+        if primary_of(self._server) != self.primary:
+            raise another_server(self._server)
+        require_same_tables(self._server, self._tables)
 
     @property
     def primary(self) -> str:
@@ -104,52 +122,63 @@ class LoggedRemote:
         self.server = server
         self._tables = tables
         self._capture = LogCapture(server, name, shelf)
-        self._pinned = _Pinned(server, shelf)
+        self._pinned = _Pinned(server, tables, shelf)
         self._position = ""
         self._told: set[int] = set()
-        self._is_idle = False
+        self._idle_to: str | None = None
 
     def begin(self) -> Snapshot:
-        self._pinned.pin()
-        return self._capture.begin(self._tables)
+        self._pinned.look()
+        snapshot = self._capture.begin(self._tables)
+        try:
+            self._wait_until_seen(snapshot)
+        except BaseException:
+            snapshot.close()
+            raise
+        return snapshot
+
+    def _wait_until_seen(self, snapshot: Snapshot) -> None:
+        """The snapshot that comes with a slot is made from the log: it has what waits for a standby. Answers
+        must have it, too."""
+        with self.server.asking() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute(f"SET TRANSACTION SNAPSHOT {text_literal(snapshot.name)}")
+            row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+        assert row is not None
+        copied = Visible.of(row[0])
+        until = time.monotonic() + self.server.options.statement_seconds
+        while True:
+            (text,) = self.server.one("SELECT pg_current_snapshot()::text")
+            if not any(copied.sees(xid % (1 << 32)) for xid in Visible.of(text).under_way):
+                return
+            if time.monotonic() > until:
+                raise SourceError(
+                    f"source {self.server.source}: a transaction is committed and waits for a standby",
+                    code="VK-SOURCE-LIMIT",
+                    hint="Is its synchronous standby up? Try again when it is.",
+                )
+            time.sleep(_NAP_SECONDS)
+
+    def keep(self) -> None:
+        self._pinned.keep()
 
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
-        self._position, self._told = position, set()
-        seen, found = Visible.of(horizon.snapshot), list[Taken]()
+        self._position = position
         waiting = self._capture.read_all(position, horizon.lsn)
-        self._is_idle = not any(each.changes for each in waiting)
-        for transaction in waiting:
-            if not seen.sees(transaction.xid):
-                break
-            self._told.add(transaction.end)
-            found.append(Taken(transaction, lsn_text(transaction.end)))
-        return found
+        self._pinned.require()
+        seen = seen_of(waiting, horizon)
+        self._told = {each.end for each in seen}
+        self._idle_to = None if any(each.changes for each in waiting) else horizon.lsn
+        return [Taken(each, lsn_text(each.end)) for each in seen]
 
     def ask(self, question: Question) -> Reply:
-        self._is_idle = False
         with answering(self.server, self._pinned.primary, question) as (_, visible, rows):
             answer = list(rows)
-        self._wait_for_log()
+        self.server.wait_for_log()
         known = self._capture.read_all(self._position)
         news = [each for each in known if each.end not in self._told]
         self._told.update(each.end for each in news)
         return Reply(answer, news, frozenset(each.end for each in known if visible.sees(each.xid)))
-
-    def _wait_for_log(self) -> None:
-        """What the answer contains is in the log, but perhaps not on disk yet, and then not to be read."""
-        (written,) = self.server.one("SELECT pg_current_wal_insert_lsn()::text")
-        until = time.monotonic() + self.server.options.statement_seconds
-        while True:
-            (flushed,) = self.server.one("SELECT pg_current_wal_flush_lsn()::text")
-            if lsn_of(flushed) >= lsn_of(written):
-                return
-            if time.monotonic() > until:
-                raise SourceError(
-                    f"source {self.server.source}: its log is not written to disk",
-                    code="VK-SOURCE-LIMIT",
-                    hint="Is its disk full, or too slow? Nothing was changed; refresh again then.",
-                )
-            time.sleep(_NAP_SECONDS)
 
     def lag(self, position: str) -> Lag:
         return self._capture.lag(position)
@@ -158,9 +187,8 @@ class LoggedRemote:
         self._capture.acknowledge(position)
 
     def rest(self) -> None:
-        """The slot goes on, unless something waits behind it, though it may not be seen yet."""
-        if self._is_idle:
-            self._capture.rest()
+        if self._idle_to is not None:
+            self._capture.let_go_to(self._idle_to)
 
     def release(self) -> None:
         self._capture.release()
@@ -173,23 +201,28 @@ class TriggeredRemote:
         self.server = server
         self._tables = tables
         self._capture = TriggerCapture(server, name)
-        self._pinned = _Pinned(server, shelf)
+        self._pinned = _Pinned(server, tables, shelf)
         self._position = ""
         self._told = 0
 
     def begin(self) -> Snapshot:
-        self._pinned.pin()
+        self._pinned.look()
         return self._capture.begin(self._tables)
+
+    def keep(self) -> None:
+        self._pinned.keep()
 
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
         found, self._position = self._capture.read(position, self._tables, horizon)
+        self._pinned.require()
         self._told = 0
         return [Taken(self._numbered(each), self._position) for each in found]
 
     def ask(self, question: Question) -> Reply:
         with answering(self.server, self._pinned.primary, question) as (connection, _, rows):
             answer = list(rows)
-            found, self._position = self._capture.read_within(connection, self._position, self._tables)
+            found, position = self._capture.read_within(connection, self._position, self._tables)
+        self._position = position  # not before the answer is whole: it may be asked for again
         return Reply(answer, [self._numbered(found)] if found.changes else [], None)
 
     def _numbered(self, transaction: Transaction) -> Transaction:

@@ -66,6 +66,8 @@ class SweptSource(Extracted):
         self._batch: dict[str, list[Taken]] = {}
         self._later: dict[str, list[Taken]] = {}
         """What waits behind the batch, and is known to."""
+        self._reached: str | None = None
+        """The version that was looked at last."""
         self._took: Swept | None = None
         self._horizons = Horizons()
         self.has_more = False
@@ -93,18 +95,23 @@ class SweptSource(Extracted):
 
     def current(self) -> Mapping[str, str | None]:
         self.let_go()
-        self.has_more = False
+        self._batch, self._later, self.has_more = {}, {}, False
+        self._reached = self._found()
+        return {self._table: self._reached}
+
+    def _found(self) -> str:
+        """The version that the view is to be taken to."""
         start = None if self._seen is None else positions_of(self._seen)
         if start is None or start.keys() != self._members.remotes.keys():
-            return {self._table: self._copy()}
+            return self._copy()
         waiting = {source: self._waiting(source, at, self._horizons) for source, at in start.items()}
         if any(self._members.truncates(each) for each in _all(waiting)):
-            return {self._table: self._copy()}
+            return self._copy()
         self._batch = self._chosen(waiting) if any(map(self._members.concerns, _all(waiting))) else {}
         self._later = {source: taken[len(self._batch.get(source, ())) :] for source, taken in waiting.items()}
         self.has_more = bool(self._batch) and any(self._later.values())
         reached = {source: taken[-1].position for source, taken in self._batch.items() if taken}
-        return {self._table: version_of({**start, **reached})}
+        return version_of({**start, **reached})
 
     def _waiting(self, source: str, position: str, horizons: Horizons) -> list[Taken]:
         each = self._members.remotes[source]
@@ -142,14 +149,18 @@ class SweptSource(Extracted):
 
     def _copy(self) -> str:
         """A snapshot of each database, and the version that it is of."""
-        kept = self._shelf.load(_SLOTS) or {"is": None, "before": []}
-        if kept["is"] != self._members.slot:
-            before = [each for each in (kept["is"], *kept["before"]) if each]
-            self._shelf.save(_SLOTS, {"is": self._members.slot, "before": before})
-        self._batch = {}
+        known = self._known_slots()
+        if self._members.slot not in known:
+            # Noted first: whatever happens then, it is known what is to be given back.
+            self._shelf.save(_SLOTS, {"all": {self._members.slot: list(self._join.sources), **known}})
         for source, each in self._members.remotes.items():
             self._snapshots[source] = self._members.politely(source, each.begin)
         return version_of({source: each.position for source, each in self._snapshots.items()})
+
+    def _known_slots(self) -> dict[str, list[str]]:
+        """The names of all that may capture changes for us, and at which sources."""
+        kept = self._shelf.load(_SLOTS)
+        return {} if kept is None else dict(kept["all"])
 
     def rows(self, table: str, version: str | None) -> str:
         if not self._snapshots:
@@ -181,6 +192,12 @@ class SweptSource(Extracted):
         assert new is not None
         if old == new:
             return None
+        if new != self._reached:
+            raise SourceError(
+                f"somebody else looked at {self._name} meanwhile",
+                code="VK-SOURCE-LIMIT",
+                hint="Nothing was changed; refresh again.",
+            )
         if self._snapshots:
             raise SourceError("a remote table was emptied: its rows are not told", code="VK-SOURCE-EXPIRED")
         sweeping = Sweeping(self._join, self._members.tables, self._ask)
@@ -210,7 +227,10 @@ class SweptSource(Extracted):
     def confirm(self, version: Mapping[str, str | None]) -> None:
         """What the epoch covers is kept beside its version."""
         for reached in version.values():
-            if reached is not None and reached != self._seen:
+            if reached is not None and reached == self._reached and reached != self._seen:
+                if self._snapshots:
+                    for each in self._members.remotes.values():
+                        each.keep()
                 covered = {source: self._covered(taken) for source, taken in self._batch.items()}
                 took = astuple(self._took or Swept(0, 0, 0))
                 told = {"consistency": self._members.consistency, "transactions": covered, "took": took}
@@ -246,33 +266,35 @@ class SweptSource(Extracted):
         for reached in version.values():
             for source, position in positions_of(reached or "{}").items():
                 self._members.remotes[source].acknowledge(position)
+                if not self._batch.get(source):
+                    self._members.remotes[source].rest()
         self._release_older()
 
     def rest(self) -> None:
-        if not any(self._batch.values()) and not self._snapshots:
+        if not self._snapshots:
             for each in self._members.remotes.values():
                 each.rest()
 
     def release(self) -> None:
-        """A slot that nobody reads fills the server's disk."""
+        """It is gone from the ledger already, and what was remembered with it."""
         self.let_go()
-        kept = self._shelf.load(_SLOTS) or {"is": self._members.slot, "before": []}
-        self._members.release([kept["is"], *kept["before"]])
+        known = self._known_slots() or {self._members.slot: list(self._join.sources)}
+        for slot, sources in known.items():
+            self._members.release(slot, sources)
 
     def give_up(self) -> None:
         """It was not defined after all: only what captured changes before is left."""
         self.let_go()
-        kept = self._shelf.load(_SLOTS)
-        if kept is not None and kept["is"] == self._members.slot:
-            self._members.release([self._members.slot])
-            before = kept["before"]
-            self._shelf.save(_SLOTS, {"is": before[0] if before else None, "before": before[1:]})
+        known = self._known_slots()
+        if self._members.slot in known:
+            self._members.release(self._members.slot, known.pop(self._members.slot))
+            self._shelf.save(_SLOTS, {"all": known})
 
     def _release_older(self) -> None:
-        kept = self._shelf.load(_SLOTS)
-        if kept is not None and kept["before"]:
-            self._members.release(kept["before"])
-            self._shelf.save(_SLOTS, {"is": kept["is"], "before": []})
+        known = self._known_slots()
+        for slot in [each for each in known if each != self._members.slot]:
+            self._members.release(slot, known.pop(slot))
+            self._shelf.save(_SLOTS, {"all": known})
 
     def let_go(self) -> None:
         while self._views:

@@ -9,7 +9,7 @@ need not send rows that Spark would throw away::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -48,7 +48,8 @@ def require_condition(
         refuse(tokenize(query))
         alone = tokenize(condition)
         words = [alone.word(index) for index in range(len(alone.tokens))]
-        if "SELECT" in words:
+        opened = {word for before, word in pairwise(words) if before == "("}
+        if "SELECT" in words or opened & {"TABLE", "VALUES", "FROM", "WITH"}:
             raise DefinitionError("it reads other tables", code="VK-SOURCE-OPTION")
         if min(accumulate({"(": 1, ")": -1}.get(word, 0) for word in words), default=0) < 0:
             raise DefinitionError("it closes a bracket that it did not open", code="VK-SOURCE-OPTION")
@@ -143,7 +144,7 @@ def _value(node: exp.Expr, kind: PostgresType, *, ordered: bool) -> str | None:
     text = str(literal.this)
     if kind.name in _WHOLE and not literal.is_string and text.isdigit() and len(text) <= _MOST_DIGITS:
         return f"-{text}" if negative else text
-    is_text = kind.name == "text" or kind.name.startswith("character varying")
+    is_text = kind.name == "text" or (kind.name.startswith("character varying") and not kind.is_array)
     plain = literal.is_string and not set(text) & set("'\\\0")
     return text_literal(text) if is_text and plain and not (ordered or negative) else None
 

@@ -8,6 +8,8 @@ the point where it stood when the first did.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from viewkeeper.sources.postgres_server import Server
@@ -28,10 +30,23 @@ class Horizons:
     _known: dict[tuple[str, int, str], Horizon] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    _held: bool = False
+
     def renew(self) -> None:
         """Another epoch begins."""
         with self._lock:
-            self._known.clear()
+            if not self._held:
+                self._known.clear()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """However many epochs there are within, they look no further than the first."""
+        self.renew()
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
 
     def of(self, server: Server) -> Horizon:
         """That of a database; the first who asks finds it."""
@@ -41,5 +56,6 @@ class Horizons:
             if where not in self._known:
                 (lsn,) = server.one("SELECT pg_current_wal_flush_lsn()::text")
                 (snapshot,) = server.one("SELECT pg_current_snapshot()::text")
+                server.wait_for_log()  # what is seen must not be lost again if the server crashes
                 self._known[where] = Horizon(str(lsn), str(snapshot))
             return self._known[where]

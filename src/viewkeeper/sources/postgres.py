@@ -28,7 +28,7 @@ from viewkeeper.sources.pgoutput import RowChange, Transaction
 from viewkeeper.sources.postgres_capture import Capture, capture_of
 from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
 from viewkeeper.sources.postgres_server import Server, ServerTable
-from viewkeeper.sources.postgres_tables import PostgresTables, pinned_table
+from viewkeeper.sources.postgres_tables import PostgresTables, pinned_table, require_same_tables
 
 _CAPTURE = "capture"
 """Under this name the id of what captures changes for us is remembered, beside versions."""
@@ -142,7 +142,7 @@ class PostgresSource(PostgresTables):
         """It was not declared after all: only what captured changes before is left."""
         self.let_go()
         kept = self._shelf.load(_CAPTURE)
-        if kept is not None:
+        if kept is not None and kept["name"] == self._fact("capture"):
             self._capture(kept["name"]).release()
             before = kept["before"]
             self._shelf.save(_CAPTURE, {"name": before[0] if before else kept["name"], "before": before[1:]})
@@ -180,27 +180,9 @@ class PostgresSource(PostgresTables):
             (start,) = {version for _, version in filter(None, self._seen.values())}
             horizon = self._horizons.of(self._server)
             self._transactions, position = self._captured.read(start, list(self._tables.values()), horizon)
-            self._require_same_tables()
+            # Asked after the changes were read: until then, at least, the tables were those that we know.
+            require_same_tables(self._server, list(self._tables.values()))
         return dict.fromkeys(self._definition.all_tables, position)
-
-    def _require_same_tables(self) -> None:
-        """Asked after the changes were read: until then, at least, the tables were those that we know."""
-        for pinned, now in zip(self._tables.values(), self._server.tables(), strict=True):
-            what = None
-            if now.oid != pinned.oid:
-                what = "is another table of the same name"
-            elif now.key != pinned.key:
-                what = f"has the key ({', '.join(now.key)}) and had ({', '.join(pinned.key)})"
-            elif now.identity != pinned.identity and self._server.options.capture == "log":
-                what = "has another replica identity: the log tells rows by other columns"
-            elif not now.is_whole:
-                what = "has become a table that consists of others"
-            if what is not None:
-                raise SourceError(
-                    f"source {self._definition.name}: {pinned.namespace}.{pinned.name} {what}",
-                    code="VK-SOURCE-CHANGED",
-                    hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
-                )
 
     def holds(self, table: str, version: str) -> bool:
         """A snapshot is taken first: if nothing waits after that, it is the state of the version."""
@@ -267,9 +249,10 @@ class PostgresSource(PostgresTables):
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """The server may forget what the epoch covers."""
         self.let_go()
-        (position,) = set(version.values())
-        if position is not None:
+        for position in filter(None, set(version.values())):
             self._captured.acknowledge(position)
+            if not self._transactions:
+                self._captured.rest()
         self._release_older()
 
     def rest(self) -> None:

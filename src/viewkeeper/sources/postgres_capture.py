@@ -6,16 +6,18 @@ Both give whole transactions, in an order in which the changes of a row follow e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Protocol
 
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.horizons import Horizon
 from viewkeeper.sources.lag import Lag
-from viewkeeper.sources.pgoutput import Transaction
+from viewkeeper.sources.pgoutput import Transaction, lsn_text
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, Snapshot
 from viewkeeper.sources.postgres_slot import Slot
 from viewkeeper.sources.postgres_triggers import TriggerCapture
+from viewkeeper.sources.visibility import Visible
 
 _HEARTBEAT = "heartbeat"
 """Where a slot was let go to without an epoch; remembered beside versions."""
@@ -58,6 +60,13 @@ def capture_of(server: Server, name: str, shelf: Shelf) -> Capture:
     return LogCapture(server, name, shelf)
 
 
+def seen_of(transactions: Sequence[Transaction], horizon: Horizon) -> list[Transaction]:
+    """The first of them that are seen at the horizon: one that waits for a synchronous standby is in the log
+    before it is, and those behind it wait with it."""
+    visible = Visible.of(horizon.snapshot)
+    return list(takewhile(lambda each: visible.sees(each.xid), transactions))
+
+
 class LogCapture:
     """From the server's log, by a replication slot."""
 
@@ -65,6 +74,8 @@ class LogCapture:
         self._server = server
         self._shelf = shelf
         self._slot = Slot(server, name)
+        self._idle_to: str | None = None
+        """How far nothing of ours was found, if nothing was."""
 
     def begin(self, tables: Sequence[PinnedTable]) -> Snapshot:
         return self._slot.begin([table.sql for table in tables])
@@ -72,7 +83,10 @@ class LogCapture:
     def read(
         self, position: str, tables: Sequence[PinnedTable], horizon: Horizon
     ) -> tuple[Sequence[Transaction], str]:
-        return self._slot.read(position, self._let_go_to, upto=horizon.lsn)
+        found, _ = self._slot.read(position, self._let_go_to, upto=horizon.lsn)
+        seen = seen_of(found, horizon)
+        self._idle_to = None if any(each.changes for each in found) else horizon.lsn
+        return seen, lsn_text(seen[-1].end) if seen else position
 
     def read_all(self, position: str, upto: str | None = None) -> Sequence[Transaction]:
         """All the transactions behind a position, however many there are."""
@@ -90,12 +104,14 @@ class LogCapture:
         self._slot.acknowledge(position)
 
     def rest(self) -> None:
+        if self._idle_to is not None:
+            self.let_go_to(self._idle_to)
+
+    def let_go_to(self, reached: str) -> None:
         """An idle slot must not hold back the log that other tables fill: it goes on to where nothing of ours
         was found. That is noted first: a slot ahead of what we know would be one that lost changes."""
-        reached = self._slot.looked_to
-        if reached is not None:
-            self._shelf.save(_HEARTBEAT, {"lsn": reached})
-            self._slot.acknowledge(reached)
+        self._shelf.save(_HEARTBEAT, {"lsn": reached})
+        self._slot.acknowledge(reached)
 
     def release(self) -> None:
         self._slot.drop()

@@ -77,7 +77,8 @@ class Copying:
         begin = (
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
             f"SET TRANSACTION SNAPSHOT {text_literal(snapshot)}; SET TimeZone TO 'UTC'; "
-            "SET DateStyle TO 'ISO, MDY'; SET extra_float_digits TO 1; SET bytea_output TO 'hex'"
+            "SET DateStyle TO 'ISO, MDY'; SET extra_float_digits TO 1; SET bytea_output TO 'hex'; "
+            "SET row_security TO off"
         )
         given = {
             "url": f"jdbc:postgresql://{options.host}:{options.port}/{options.database}",

@@ -6,6 +6,7 @@ nowhere else: messages name the host, the database and the user, and no more.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _CONNECT_SECONDS = 10
+_NAP_SECONDS = 0.02
 _SETTINGS = {
     # The texts of values must not depend on how a server is set up.
     "TimeZone": "UTC",
@@ -26,6 +28,8 @@ _SETTINGS = {
     "extra_float_digits": "1",
     "bytea_output": "hex",
     "statement_timeout": "0",
+    # A policy that hides rows from us is an error: the log tells of them all the same.
+    "row_security": "off",
     "idle_in_transaction_session_timeout": "0",
 }
 
@@ -123,6 +127,12 @@ class Server:
             given["options"] = " ".join(f"-c {name}={_escaped(value)}" for name, value in settings.items())
         try:
             return psycopg.connect(**given)
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+            raise SourceError(
+                f"source {self.source}: {str(error).strip().splitlines()[0]}",
+                code="VK-SOURCE-CHANGED",
+                hint="A table or column that is read is gone. Declare the source anew without it.",
+            ) from None
         except psycopg.OperationalError as error:
             raise self._unreachable(error) from None
 
@@ -153,12 +163,41 @@ class Server:
                 hint="Does somebody hold a lock, or is an index missing? Raise statement_seconds, or refresh "
                 "again later.",
             ) from None
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+            raise SourceError(
+                f"source {self.source}: {str(error).strip().splitlines()[0]}",
+                code="VK-SOURCE-CHANGED",
+                hint="A table or column that is read is gone. Declare the source anew without it.",
+            ) from None
         except psycopg.OperationalError as error:
             raise self._unreachable(error) from None
         except psycopg.Error as error:
             raise self.refused(error) from None
         finally:
             connection.close()
+
+    def wait_for_log(self) -> None:
+        """Until all that can be seen now is in the log on disk: what is committed asynchronously is seen
+        before that, and the log can be read no further than it is on disk."""
+        (written,) = self.one("SELECT pg_current_wal_insert_lsn()")
+        flushed = "SELECT pg_current_wal_flush_lsn() >= %s::pg_lsn"
+        if self.one(flushed, written)[0]:
+            return
+        with self.asking() as connection:
+            # A message that nobody reads, committed here: with it all before it goes to disk.
+            connection.execute(
+                "BEGIN; SET LOCAL synchronous_commit TO local; "
+                "SELECT pg_logical_emit_message(true, 'viewkeeper', ''); COMMIT"
+            )
+        until = time.monotonic() + self.options.statement_seconds
+        while not self.one(flushed, written)[0]:
+            if time.monotonic() > until:
+                raise SourceError(
+                    f"source {self.source}: its log is not written to disk",
+                    code="VK-SOURCE-LIMIT",
+                    hint="Is its disk full, or too slow? Nothing was changed; refresh again then.",
+                )
+            time.sleep(_NAP_SECONDS)
 
     def one(self, query: str, *values: object) -> tuple[Any, ...]:
         """The only row of an answer."""

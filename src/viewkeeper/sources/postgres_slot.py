@@ -33,8 +33,6 @@ class Slot:
         self._server = server
         self.name = name
         self._publication = server.options.publication or name
-        self.looked_to: str | None = None
-        """How far the log was looked through last."""
 
     def begin(self, tables: Sequence[str]) -> Snapshot:
         """The state of the database where the slot begins. Is it there already, then it stays, for what is
@@ -119,7 +117,6 @@ class Slot:
                 code="VK-SLOT-LOST",
                 hint=f"{remedy}; then CREATE OR REPLACE SOURCE copies the tables anew.",
             )
-        self.looked_to = last
         return transactions, lsn_text(transactions[-1].end) if transactions else position
 
     def _state(self, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[Any, ...] | None:
@@ -171,9 +168,15 @@ class Slot:
     def drop(self) -> None:
         """Give the slot and the publication back."""
         with self._server.asking() as connection:
+            found = self._state(connection)
+            if found is not None and found[2]:
+                raise SourceError(
+                    f"source {self._server.source}: somebody reads the slot {self.name}",
+                    code="VK-SLOT-BUSY",
+                    hint=f"Drop it there: SELECT pg_drop_replication_slot('{self.name}')",
+                )
             connection.execute(
-                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
-                "WHERE slot_name = %s AND NOT active",
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
                 (self.name,),
             )
             if self._server.options.publication is None:

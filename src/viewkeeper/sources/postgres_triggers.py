@@ -132,7 +132,7 @@ class TriggerCapture:
     ) -> tuple[Transaction, str]:
         """What was changed between a position and a snapshot (that of the transaction that is open), as one:
         there is no order among those that committed between two snapshots."""
-        there = self._require_reader(connection)
+        there = self._require_reader(connection, position)
         now = upto or there
         if _end(now) < _end(position):
             raise SourceError(
@@ -156,31 +156,33 @@ class TriggerCapture:
                 found.stands_for.add(int(xid))
         return found, now
 
-    def _require_reader(self, connection: psycopg.Connection[tuple[Any, ...]]) -> str:
+    def _require_reader(self, connection: psycopg.Connection[tuple[Any, ...]], position: str) -> str:
         """The snapshot of the transaction; raises if changes may have been deleted that we have not read."""
         row = connection.execute(
-            f"SELECT pg_current_snapshot()::text, r.triggers = {_WHICH_TRIGGERS.format('r.tables')} "
-            f"FROM {_READERS} r WHERE name = %s",
+            f"SELECT pg_current_snapshot()::text, r.triggers = {_WHICH_TRIGGERS.format('r.tables')}, "
+            f"r.position::text FROM {_READERS} r WHERE name = %s",
             (self._name,),
         ).fetchone()
-        if row is None or not row[1]:
-            what = (
-                f"the reader {self._name} is gone from {_READERS}"
-                if row is None
-                else "triggers were dropped, disabled or made anew"
-            )
-            raise SourceError(
-                f"source {self._server.source}: {what}: changes may be missing",
-                code="VK-SLOT-LOST",
-                hint=f"`viewkeeper sources install {self._server.source}` brings triggers back; CREATE OR "
-                "REPLACE SOURCE copies the tables anew, and goes on from there.",
-            )
+        if row is None:
+            raise self._lost(f"the reader {self._name} is gone from {_READERS}")
+        if not row[1]:
+            raise self._lost("triggers were dropped, disabled or made anew")
+        if _end(row[2]) > _end(position):
+            raise self._lost(f"the reader {self._name} is ahead of where we are")
         return str(row[0])
+
+    def _lost(self, what: str) -> SourceError:
+        return SourceError(
+            f"source {self._server.source}: {what}: changes may be missing",
+            code="VK-SLOT-LOST",
+            hint=f"`viewkeeper sources install {self._server.source}` brings triggers back; CREATE OR "
+            "REPLACE SOURCE copies the tables anew, and goes on from there.",
+        )
 
     def lag(self, position: str) -> Lag:
         with self._server.asking() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            now = self._require_reader(connection)
+            now = self._require_reader(connection, position)
             row = connection.execute(
                 "SELECT count(DISTINCT c.xid), extract(epoch FROM now() - min(c.made_at)) "
                 f"FROM {_CHANGES} c JOIN {_READERS} r ON r.name = %(name)s AND c.table_id = ANY(r.tables) "
