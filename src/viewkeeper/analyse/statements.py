@@ -346,5 +346,5 @@ def _one_of(cursor: _Cursor, words: Sequence[str]) -> str:
     for each in words:
         if cursor.take(*each.upper().split()):
             return each
-    *others, last = sorted(words)
+    *others, last = words
     raise cursor.error(f"{', '.join(others)} or {last}")

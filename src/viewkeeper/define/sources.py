@@ -368,7 +368,8 @@ def checked_options(definition: SourceDefinition) -> BaseModel:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        told = f"{where}: {first['msg']}" if where else first["msg"]
+        said = first["msg"].removeprefix("Value error, ")
+        told = f"{where}: {said}" if where else said
         raise DefinitionError(
             f"source {definition.name}: {told}",
             code="VK-SOURCE-OPTION",

@@ -26,8 +26,8 @@ from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Transaction, lsn_text
 from viewkeeper.sources.postgres_capture import LogCapture, seen_of
 from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_drift import require_same_tables
 from viewkeeper.sources.postgres_server import Server, Snapshot, text_literal
-from viewkeeper.sources.postgres_tables import require_same_tables
 from viewkeeper.sources.postgres_triggers import TriggerCapture
 from viewkeeper.sources.visibility import Visible
 

@@ -69,7 +69,7 @@ class SweptSource(Extracted):
         self._reached: str | None = None
         """The version that was looked at last."""
         self._took: Swept | None = None
-        self._horizons = Horizons()
+        self._horizons: Horizons | None = None
         self.has_more = False
         """Whether more waits than is taken in: one transaction at a time, if every state is to be seen."""
 
@@ -104,7 +104,8 @@ class SweptSource(Extracted):
         start = None if self._seen is None else positions_of(self._seen)
         if start is None or start.keys() != self._members.remotes.keys():
             return self._copy()
-        waiting = {source: self._waiting(source, at, self._horizons) for source, at in start.items()}
+        horizons = self._horizons or Horizons()
+        waiting = {source: self._waiting(source, at, horizons) for source, at in start.items()}
         if any(self._members.truncates(each) for each in _all(waiting)):
             return self._copy()
         self._batch = self._chosen(waiting) if any(map(self._members.concerns, _all(waiting))) else {}

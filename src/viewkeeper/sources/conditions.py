@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from viewkeeper.analyse.parsing import NotParsed, parse, tokenize
@@ -22,6 +21,9 @@ from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.postgres_server import quoted, text_literal
 from viewkeeper.sources.postgres_types import PostgresType
 from viewkeeper.sql.quoting import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _COMPARED: Mapping[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -42,6 +44,8 @@ def require_condition(
     """Refuse what is no condition over these columns, or is not a matter of a row alone."""
     if condition is None:
         return
+    from pyspark.errors import PySparkException  # what is pushed down is worked out without Spark, too
+
     fields = ", ".join(f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in columns)
     try:
         query = f"SELECT 1 FROM (SELECT {fields}) AS t WHERE ({condition}\n)"

@@ -27,8 +27,9 @@ from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import RowChange, Transaction
 from viewkeeper.sources.postgres_capture import Capture, capture_of
 from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
+from viewkeeper.sources.postgres_drift import require_same_tables
 from viewkeeper.sources.postgres_server import Server, ServerTable
-from viewkeeper.sources.postgres_tables import PostgresTables, pinned_table, require_same_tables
+from viewkeeper.sources.postgres_tables import PostgresTables, pinned_table
 
 _CAPTURE = "capture"
 """Under this name the id of what captures changes for us is remembered, beside versions."""
@@ -178,10 +179,10 @@ class PostgresSource(PostgresTables):
             self._transactions = ()
         else:
             (start,) = {version for _, version in filter(None, self._seen.values())}
-            horizon = self._horizons.of(self._server)
-            self._transactions, position = self._captured.read(start, list(self._tables.values()), horizon)
+            tables = list(self._tables.values())
+            self._transactions, position = self._captured.read(start, tables, self._horizon)
             # Asked after the changes were read: until then, at least, the tables were those that we know.
-            require_same_tables(self._server, list(self._tables.values()))
+            require_same_tables(self._server, tables)
         return dict.fromkeys(self._definition.all_tables, position)
 
     def holds(self, table: str, version: str) -> bool:

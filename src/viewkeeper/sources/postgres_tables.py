@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +13,7 @@ from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.sources.conditions import pushed, require_condition
 from viewkeeper.sources.contract import Capabilities, Description, Shelf, SourceColumn
 from viewkeeper.sources.extracted import Extracted
-from viewkeeper.sources.horizons import Horizons
+from viewkeeper.sources.horizons import Horizon, Horizons
 from viewkeeper.sources.postgres_copy import Copying
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, ServerTable, Snapshot
@@ -34,7 +33,7 @@ class PostgresTables(Extracted):
         self._server = Server(definition.name, options)
         self._seen: dict[str, tuple[str, str] | None] = {}
         self._snapshot: Snapshot | None = None
-        self._horizons = Horizons()
+        self._horizons: Horizons | None = None
         self._views: set[str] = set()
         """Under these names Spark finds what was read, for as long as it is needed."""
 
@@ -105,6 +104,11 @@ class PostgresTables(Extracted):
     def watch(self, horizons: Horizons) -> None:
         self._horizons = horizons
 
+    @property
+    def _horizon(self) -> Horizon:
+        """How far it is looked at: to where it is now, unless others look, too."""
+        return (self._horizons or Horizons()).of(self._server)
+
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen[table] = None if rows is None or version is None else (rows, version)
 
@@ -154,28 +158,3 @@ def pinned_table(table: ServerTable) -> PinnedTable:
     return PinnedTable(
         table.namespace, table.name, kept, table.key, table.oid, table.identity, table.where, layout
     )
-
-
-def require_same_tables(server: Server, tables: Sequence[PinnedTable]) -> None:
-    """Raise if a table is not what it was when its source was declared."""
-    for pinned, now in zip(tables, server.tables(), strict=True):
-        types = {column.name: column.type_id for column in now.columns}
-        retyped = [name for name, _, _, type_id in pinned.columns if types.get(name, type_id) != type_id]
-        what = None
-        if now.oid != pinned.oid:
-            what = "is another table of the same name"
-        elif now.key != pinned.key:
-            what = f"has the key ({', '.join(now.key)}) and had ({', '.join(pinned.key)})"
-        elif now.identity != pinned.identity and server.options.capture == "log":
-            what = "has another replica identity: the log tells rows by other columns"
-        elif not now.is_whole:
-            what = "has become a table that consists of others"
-        elif retyped:
-            what = f"has another type in column {retyped[0]} now"
-        if what is not None:
-            raise SourceError(
-                f"source {server.source}: {pinned.namespace}.{pinned.name} {what}",
-                code="VK-SOURCE-CHANGED",
-                hint="CREATE OR REPLACE SOURCE copies the table as it is now. A view that is swept over it "
-                "is dropped before, and created again.",
-            )

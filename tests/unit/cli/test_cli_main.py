@@ -16,7 +16,7 @@ from viewkeeper.cli.main import app
 
 COMMANDS = [
     *("init", "plan", "refresh", "explain", "status", "verify", "repair", "history", "sources", "demo"),
-    *("maintain", "calibrate", "propagate", "lattice"),
+    *("maintain", "calibrate", "propagate"),
 ]
 run = CliRunner().invoke
 

@@ -211,10 +211,13 @@ def test_options_of_a_database_that_cannot_be(options: dict[str, str], told: str
     assert "host, port, database" in (error.hint or "")
 
 
-@pytest.mark.parametrize("missing", ["host", "database", "user", "tables"])
-def test_a_database_needs_an_address_and_tables(missing: str) -> None:
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [*((name, "Field required") for name in ("host", "database", "user")), ("tables", "name")],
+)
+def test_a_database_needs_an_address_and_tables(missing: str, told: str) -> None:
     given = {key: value for key, value in POSTGRES.items() if key != missing}
-    assert f"{missing}: Field required" in refusal("postgres", given).message
+    assert f"{missing}: {told}" in refusal("postgres", given).message
 
 
 @pytest.mark.parametrize("also", [{}, {"capture": "poll"}, {"nonsense": "1"}])
