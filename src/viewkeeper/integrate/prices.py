@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_COPIED_PER_SECOND = 200_000
+_COPIED_PER_SECOND = 800_000
 _ABSORBED_PER_SECOND = 25_000
-_SECONDS_PER_QUESTION = 0.05
+_SECONDS_PER_QUESTION = 0.08
 _ANSWERED_PER_SECOND = 100_000
+_SECONDS_PER_STORED_GB = 0.2
+"""What it takes to keep files in order, say; a belief."""
 _REFRESHES = 100
 """A copy is made for so many refreshes, at least."""
 
@@ -45,7 +47,8 @@ class RemotePrice:
 
     @property
     def mirror_seconds(self) -> float:
-        return self.swept.changed / _ABSORBED_PER_SECOND + self.copy_seconds / _REFRESHES
+        stored = self.bytes / 1e9 * _SECONDS_PER_STORED_GB
+        return self.swept.changed / _ABSORBED_PER_SECOND + self.copy_seconds / _REFRESHES + stored
 
     @property
     def copy_seconds(self) -> float:
@@ -69,7 +72,7 @@ class RemotePrice:
             f"{', '.join(self.tables)}: {self.rows:,} rows, {self.bytes / 1e6:,.0f} MB; {known}:",
             f"remote: {self.swept.questions:,} questions and {self.swept.rows:,} rows back, about "
             f"{self.remote_seconds:.2f} s a refresh, nothing stored",
-            f"mirror: {self.swept.changed:,} changed rows and a share of the copy, about "
+            f"mirror: {self.swept.changed:,} changed rows, a share of the copy and of its upkeep, about "
             f"{self.mirror_seconds:.2f} s a refresh, all of it stored",
             f"recommended: {self.recommends}",
         ]

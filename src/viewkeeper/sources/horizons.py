@@ -23,13 +23,17 @@ class Horizon:
     snapshot: str
 
 
+Where = tuple[str, int, str]
+"""Host, port and name of a database."""
+
+
 @dataclass(slots=True)
 class Horizons:
     """Those of one epoch."""
 
-    _known: dict[tuple[str, int, str], Horizon] = field(default_factory=dict)
+    _known: dict[Where, Horizon] = field(default_factory=dict)
+    _locks: dict[Where, threading.Lock] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
     _held: bool = False
 
     def renew(self) -> None:
@@ -49,13 +53,21 @@ class Horizons:
             self._held = False
 
     def of(self, server: Server) -> Horizon:
-        """That of a database; the first who asks finds it."""
+        """That of a database; the first who asks finds it. One that does not answer keeps nobody waiting who
+        asks for another."""
         options = server.options
         where = (options.host, options.port, options.database)
         with self._lock:
-            if where not in self._known:
-                (lsn,) = server.one("SELECT pg_current_wal_flush_lsn()::text")
-                (snapshot,) = server.one("SELECT pg_current_snapshot()::text")
-                server.wait_for_log()  # what is seen must not be lost again if the server crashes
-                self._known[where] = Horizon(str(lsn), str(snapshot))
-            return self._known[where]
+            finding = self._locks.setdefault(where, threading.Lock())
+        with finding:
+            known = self._known.get(where)
+            if known is None:
+                known = self._known[where] = _found(server)
+            return known
+
+
+def _found(server: Server) -> Horizon:
+    (lsn,) = server.one("SELECT pg_current_wal_flush_lsn()::text")
+    (snapshot,) = server.one("SELECT pg_current_snapshot()::text")
+    server.wait_for_log()  # what is seen must not be lost again if the server crashes
+    return Horizon(str(lsn), str(snapshot))

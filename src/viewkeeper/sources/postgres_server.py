@@ -183,12 +183,16 @@ class Server:
         flushed = "SELECT pg_current_wal_flush_lsn() >= %s::pg_lsn"
         if self.one(flushed, written)[0]:
             return
-        with self.asking() as connection:
-            # A message that nobody reads, committed here: with it all before it goes to disk.
-            connection.execute(
-                "BEGIN; SET LOCAL synchronous_commit TO local; "
-                "SELECT pg_logical_emit_message(true, 'viewkeeper', ''); COMMIT"
-            )
+        try:
+            with self.asking() as connection:
+                # A message that nobody reads, committed here: with it all before it goes to disk.
+                connection.execute(
+                    "BEGIN; SET LOCAL synchronous_commit TO local; "
+                    "SELECT pg_logical_emit_message(true, 'viewkeeper', ''); COMMIT"
+                )
+        except SourceError as error:
+            if error.code != "VK-SOURCE-REFUSED":
+                raise  # without that right it takes a moment longer
         until = time.monotonic() + self.options.statement_seconds
         while not self.one(flushed, written)[0]:
             if time.monotonic() > until:
