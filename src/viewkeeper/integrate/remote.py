@@ -31,8 +31,6 @@ from viewkeeper.sources.postgres_server import Server, Snapshot, text_literal
 from viewkeeper.sources.postgres_triggers import TriggerCapture
 from viewkeeper.sources.visibility import Visible
 
-_PRIMARY = "primary"
-"""Under this name it is remembered which server it is."""
 _NAP_SECONDS = 0.02
 
 
@@ -58,12 +56,11 @@ class Remote(Protocol):
     """A database, seen from where a view stands."""
 
     server: Server
+    primary: str
+    """Which server it is that the view was filled from."""
 
     def begin(self) -> Snapshot:
         """A state to be copied; changes are captured from exactly there on."""
-
-    def keep(self) -> None:
-        """What was copied is about to be published."""
 
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
         """What lies between a position and a horizon and can be taken in; a sweep begins there."""
@@ -80,39 +77,15 @@ class Remote(Protocol):
 def remote(server: Server, name: str, tables: Sequence[PinnedTable], shelf: Shelf) -> Remote:
     """By the way in which the source captures changes."""
     if server.options.capture == "trigger":
-        return TriggeredRemote(server, name, tables, shelf)
+        return TriggeredRemote(server, name, tables)
     return LoggedRemote(server, name, tables, shelf)
 
 
-class _Pinned:
-    """It must stay the same server with the same tables: a copy of it has another log."""
-
-    def __init__(self, server: Server, tables: Sequence[PinnedTable], shelf: Shelf) -> None:
-        self._server = server
-        self._tables = tables
-        self._shelf = shelf
-        self._found: str | None = None
-
-    def look(self) -> None:
-        """Which server is copied from."""
-        self._found = primary_of(self._server)
-
-    def keep(self) -> None:
-        """What was copied is about to be published: from now on it is this one."""
-        if self._found is not None:
-            self._shelf.save(_PRIMARY, {"is": self._found})
-
-    def require(self) -> None:
-        """Raise if it is another one, or has other tables."""
-        if primary_of(self._server) != self.primary:
-            raise another_server(self._server)
-        require_same_tables(self._server, self._tables)
-
-    @property
-    def primary(self) -> str:
-        kept = self._shelf.load(_PRIMARY)
-        assert kept is not None, "it is pinned when the view is filled"
-        return str(kept["is"])
+def _require_same(server: Server, primary: str, tables: Sequence[PinnedTable]) -> None:
+    """It must be the same server with the same tables: a copy of it has another log."""
+    if primary_of(server) != primary:
+        raise another_server(server)
+    require_same_tables(server, tables)
 
 
 class LoggedRemote:
@@ -122,13 +95,13 @@ class LoggedRemote:
         self.server = server
         self._tables = tables
         self._capture = LogCapture(server, name, shelf)
-        self._pinned = _Pinned(server, tables, shelf)
+        self.primary = ""
         self._position = ""
         self._told: set[int] = set()
         self._idle_to: str | None = None
 
     def begin(self) -> Snapshot:
-        self._pinned.look()
+        self.primary = primary_of(self.server)
         snapshot = self._capture.begin(self._tables)
         try:
             self._wait_until_seen(snapshot)
@@ -159,20 +132,17 @@ class LoggedRemote:
                 )
             time.sleep(_NAP_SECONDS)
 
-    def keep(self) -> None:
-        self._pinned.keep()
-
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
         self._position = position
         waiting = self._capture.read_all(position, horizon.lsn)
-        self._pinned.require()
+        _require_same(self.server, self.primary, self._tables)
         seen = seen_of(waiting, horizon)
         self._told = {each.end for each in seen}
         self._idle_to = None if any(each.changes for each in waiting) else horizon.lsn
         return [Taken(each, lsn_text(each.end)) for each in seen]
 
     def ask(self, question: Question) -> Reply:
-        with answering(self.server, self._pinned.primary, question) as (_, visible, rows):
+        with answering(self.server, self.primary, question) as (_, visible, rows):
             answer = list(rows)
         self.server.wait_for_log()
         known = self._capture.read_all(self._position)
@@ -197,29 +167,26 @@ class LoggedRemote:
 class TriggeredRemote:
     """Changes come from the table that triggers fill, and are read with the answer, from one state."""
 
-    def __init__(self, server: Server, name: str, tables: Sequence[PinnedTable], shelf: Shelf) -> None:
+    def __init__(self, server: Server, name: str, tables: Sequence[PinnedTable]) -> None:
         self.server = server
         self._tables = tables
         self._capture = TriggerCapture(server, name)
-        self._pinned = _Pinned(server, tables, shelf)
+        self.primary = ""
         self._position = ""
         self._told = 0
 
     def begin(self) -> Snapshot:
-        self._pinned.look()
+        self.primary = primary_of(self.server)
         return self._capture.begin(self._tables)
-
-    def keep(self) -> None:
-        self._pinned.keep()
 
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
         found, self._position = self._capture.read(position, self._tables, horizon)
-        self._pinned.require()
+        _require_same(self.server, self.primary, self._tables)
         self._told = 0
         return [Taken(self._numbered(each), self._position) for each in found]
 
     def ask(self, question: Question) -> Reply:
-        with answering(self.server, self._pinned.primary, question) as (connection, _, rows):
+        with answering(self.server, self.primary, question) as (connection, _, rows):
             answer = list(rows)
             found, position = self._capture.read_within(connection, self._position, self._tables)
         self._position = position  # not before the answer is whole: it may be asked for again

@@ -11,6 +11,7 @@ database, taken exactly where its changes begin; from then on ΔJ is swept::
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
@@ -68,6 +69,8 @@ class SweptSource(Extracted):
         """What waits behind the batch, and is known to."""
         self._reached: str | None = None
         """The version that was looked at last."""
+        self._lock = threading.Lock()
+        """A plan may be asked for while a refresh sweeps."""
         self._took: Swept | None = None
         self._horizons: Horizons | None = None
         self.has_more = False
@@ -94,16 +97,18 @@ class SweptSource(Extracted):
         self._seen = None if rows is None else version
 
     def current(self) -> Mapping[str, str | None]:
-        self.let_go()
-        self._batch, self._later, self.has_more = {}, {}, False
-        self._reached = self._found()
-        return {self._table: self._reached}
+        with self._lock:
+            self.let_go()
+            self._batch, self._later, self.has_more = {}, {}, False
+            self._reached = self._found()
+            return {self._table: self._reached}
 
     def _found(self) -> str:
         """The version that the view is to be taken to."""
         start = None if self._seen is None else positions_of(self._seen)
-        if start is None or start.keys() != self._members.remotes.keys():
+        if self._seen is None or start is None or start.keys() != self._members.remotes.keys():
             return self._copy()
+        self._expect(self._seen)
         horizons = self._horizons or Horizons()
         waiting = {source: self._waiting(source, at, horizons) for source, at in start.items()}
         if any(self._members.truncates(each) for each in _all(waiting)):
@@ -113,6 +118,12 @@ class SweptSource(Extracted):
         self.has_more = bool(self._batch) and any(self._later.values())
         reached = {source: taken[-1].position for source, taken in self._batch.items() if taken}
         return version_of({**start, **reached})
+
+    def _expect(self, version: str) -> None:
+        """The servers must be those that the version is of."""
+        kept = self._shelf.load(version)
+        for source, each in self._members.remotes.items():
+            each.primary = "" if kept is None else kept["primaries"][source]
 
     def _waiting(self, source: str, position: str, horizons: Horizons) -> list[Taken]:
         each = self._members.remotes[source]
@@ -139,6 +150,7 @@ class SweptSource(Extracted):
         self.let_go()
         positions = positions_of(version)
         self._copy()
+        self._expect(version)
         now = Horizons()
         waiting = {source: self._waiting(source, at, now) for source, at in positions.items()}
         if any(map(self._members.concerns, _all(waiting))):
@@ -193,14 +205,19 @@ class SweptSource(Extracted):
         assert new is not None
         if old == new:
             return None
-        if new != self._reached:
-            raise SourceError(
-                f"somebody else looked at {self._name} meanwhile",
-                code="VK-SOURCE-LIMIT",
-                hint="Nothing was changed; refresh again.",
-            )
-        if self._snapshots:
-            raise SourceError("a remote table was emptied: its rows are not told", code="VK-SOURCE-EXPIRED")
+        with self._lock:
+            if new != self._reached:
+                raise SourceError(
+                    f"somebody else looked at {self._name} meanwhile",
+                    code="VK-SOURCE-LIMIT",
+                    hint="Nothing was changed; refresh again.",
+                )
+            if self._snapshots:
+                told = "a remote table was emptied: its rows are not told"
+                raise SourceError(told, code="VK-SOURCE-EXPIRED")
+            return self._swept(table, old, new)
+
+    def _swept(self, table: str, old: str | None, new: str) -> QueriedChange:
         sweeping = Sweeping(self._join, self._members.tables, self._ask)
         batch = {source: [each.transaction for each in taken] for source, taken in self._batch.items()}
         later = {source: [each.transaction for each in taken] for source, taken in self._later.items()}
@@ -229,12 +246,14 @@ class SweptSource(Extracted):
         """What the epoch covers is kept beside its version."""
         for reached in version.values():
             if reached is not None and reached == self._reached and reached != self._seen:
-                if self._snapshots:
-                    for each in self._members.remotes.values():
-                        each.keep()
                 covered = {source: self._covered(taken) for source, taken in self._batch.items()}
                 took = astuple(self._took or Swept(0, 0, 0))
-                told = {"consistency": self._members.consistency, "transactions": covered, "took": took}
+                told = {
+                    "consistency": self._members.consistency,
+                    "transactions": covered,
+                    "took": took,
+                    "primaries": {source: each.primary for source, each in self._members.remotes.items()},
+                }
                 self._shelf.save(reached, told)
                 self._remember_sweep()
 
