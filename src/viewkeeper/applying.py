@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.holes import holes
 from viewkeeper.analyse.statements import CreateCube, CreateSource, CreateView, parse_statement
-from viewkeeper.declaring import declaration, declared_sources, same_declaration, source_of
+from viewkeeper.declaring import declaration, declared_sources, same_declaration
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.project import SETTINGS_NAME, Project, Statement
 from viewkeeper.define.vdag import Vdag
 from viewkeeper.errors import DefinitionError, Position
 from viewkeeper.library import Library
 from viewkeeper.maintainer import Maintainer
+from viewkeeper.remote_views import declared_by_people, is_base_view
 from viewkeeper.sql.quoting import parse_path, show_path
-from viewkeeper.sweeping import declared_by_people, join_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,7 @@ def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_
         if not dry_run:
             maintainer.create(replace(wanted[name].statement, replace=True))
         done.append(f"{change} {name}")
-    views = [
-        name for name, view in library.views.items() if source_of(view) is None or join_of(view) is not None
-    ]
+    views = [name for name, view in library.views.items() if not is_base_view(view)]
     unwanted = [name for name in views if name not in wanted]
     for name in reversed([name for name in library.graph.order() if name in unwanted]):
         if prune and not dry_run:

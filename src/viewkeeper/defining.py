@@ -25,10 +25,10 @@ from viewkeeper.plan.exactness import obstacle
 from viewkeeper.plan.layout import Layout, Types, bag_layout, counted_layout, layout_of
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.representation import Representation
+from viewkeeper.remote_views import swept_join
 from viewkeeper.situations import source_facts
 from viewkeeper.sql.printer import print_relation
-from viewkeeper.sql.quoting import parse_path, quote, show_path
-from viewkeeper.sweeping import swept_join
+from viewkeeper.sql.quoting import nulls, parse_path, quote, show_path
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types."""
@@ -145,8 +145,7 @@ def _as_redefined(sql: str, resolver: Resolver, redefined: Collection[str]) -> s
     def looks(name: str) -> str:
         if name not in resolver.elsewhere:
             return _no_rows(resolver.library.views[name].layout)
-        columns = resolver.elsewhere[name]
-        return "SELECT " + ", ".join(f"CAST(NULL AS {kind}) AS {quote(column)}" for column, kind in columns)
+        return nulls(resolver.elsewhere[name])
 
     found = holes(sql, resolve) if redefined or resolver.elsewhere else None
     return sql if found is None else found.fill({name: f"({looks(name)})" for name in found.tables})
@@ -154,12 +153,9 @@ def _as_redefined(sql: str, resolver: Resolver, redefined: Collection[str]) -> s
 
 def _no_rows(layout: Layout) -> str:
     """A SELECT with the columns and types of a view, wherever its rows are."""
-    stored = ", ".join(
-        f"CAST(NULL AS {kind}) AS {quote(field.stored)}"
-        for field, kind in zip(layout.fields, layout.types, strict=True)
-    )
+    stored = nulls((field.stored, kind) for field, kind in zip(layout.fields, layout.types, strict=True))
     shown = print_relation(layout.shown(layout.stored("stored", None)))
-    return f"WITH stored AS (SELECT {stored})\n{shown}"
+    return f"WITH stored AS ({stored})\n{shown}"
 
 
 def relaid(

@@ -52,11 +52,18 @@ from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import no_data, snapshots_of
+from viewkeeper.remote_views import (
+    declared_by_people,
+    is_base_view,
+    join_of,
+    refuse_lost,
+    refuse_members,
+    source_behind,
+)
 from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.sources.contract import ExtractedSource
 from viewkeeper.sql.quoting import parse_path, show_path
-from viewkeeper.sweeping import declared_by_people, join_of, refuse_lost, refuse_members, source_behind
 from viewkeeper.verifying import require_history, verified
 
 if TYPE_CHECKING:
@@ -208,8 +215,7 @@ class Maintainer:
         if existing is None:
             self._require_free(definition)
             return True
-        view = library.views[existing]
-        if source_of(view) is not None and join_of(view) is None:
+        if is_base_view(library.views[existing]):
             raise DefinitionError(
                 f"{existing} is the name of a source",
                 code="VK-NAME-TAKEN",

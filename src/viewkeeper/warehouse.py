@@ -53,6 +53,7 @@ from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import pinned, snapshots_of
+from viewkeeper.remote_views import level_of, tables_read
 from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
@@ -68,7 +69,6 @@ from viewkeeper.results import (
     propagated_of,
 )
 from viewkeeper.sql.quoting import show_path
-from viewkeeper.sweeping import level_of, tables_read
 from viewkeeper.windows import expected_window
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from extracted_harness import (
 )
 from pyspark.sql import SparkSession
 
-from postgres_server import PASSWORD, PostgresInstance, prepared
+from postgres_server import PASSWORD
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -48,13 +48,6 @@ class Fate(Enum):
 
 
 FATES = [*Fate, Fate.PUBLISHED, Fate.PUBLISHED]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresInstance]:
-    instance = prepared(tmp_path_factory.mktemp("pg"))
-    yield instance
-    instance.stop("immediate")
 
 
 @pytest.fixture(params=TYPICAL, ids=str)

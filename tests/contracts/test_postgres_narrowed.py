@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 from extracted_harness import CAPTURES, Bag, ExtractedHarness, difference, plain, postgres_options
 from pyspark.sql import SparkSession
 
-from postgres_server import PASSWORD, PostgresInstance, prepared
+from postgres_server import PostgresInstance
 from viewkeeper.errors import DefinitionError
 from viewkeeper.sources.postgres_triggers import install_sql
 
@@ -19,21 +18,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <so
 COLUMNS = "spot POINT, id INT {key}, name TEXT, price INT, note TEXT, at DATE"
 GENERATED = f"{COLUMNS}, twice INT GENERATED ALWAYS AS (price * 2) STORED"
 KEPT = "id, price, note"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresInstance]:
-    instance = prepared(tmp_path_factory.mktemp("pg"))
-    yield instance
-    instance.stop("immediate")
-
-
-@pytest.fixture
-def db(server: PostgresInstance, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresInstance]:
-    monkeypatch.setenv("VK_TEST_PASSWORD", PASSWORD)
-    server.sql("CREATE SCHEMA s AUTHORIZATION keeper")
-    yield server
-    server.sql("DROP SCHEMA s CASCADE", "DROP PUBLICATION IF EXISTS theirs")
 
 
 class Narrowed(ExtractedHarness):

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from postgres_server import PASSWORD, PostgresInstance, prepared
+from postgres_server import PostgresInstance
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.sources.differential import KEY_TWICE
 from viewkeeper.sources.postgres_server import quoted
@@ -34,21 +34,6 @@ FOLLOWED = pytest.mark.parametrize(
 )
 """What is compared cannot go wrong like this; but one never knows."""
 EVERY = pytest.mark.parametrize("capture", CAPTURES)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresInstance]:
-    instance = prepared(tmp_path_factory.mktemp("pg"))
-    yield instance
-    instance.stop("immediate")
-
-
-@pytest.fixture
-def db(server: PostgresInstance, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresInstance]:
-    monkeypatch.setenv("VK_TEST_PASSWORD", PASSWORD)
-    server.sql("CREATE SCHEMA s AUTHORIZATION keeper")
-    yield server
-    server.sql("DROP SCHEMA s CASCADE", "DROP PUBLICATION IF EXISTS theirs")
 
 
 class OneTable(ExtractedHarness):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +13,9 @@ from world import make_sales
 import viewkeeper as vk
 from viewkeeper.execute.staging import Staging
 from viewkeeper.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from remote_world import World
 
 
 @pytest.fixture
@@ -58,3 +61,26 @@ def sales(wh: Warehouse) -> Warehouse:
     """A warehouse with a small source table, ``sales (store INT, item STRING, qty BIGINT)``."""
     make_sales(wh.spark)
     return wh
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Three PostgreSQL servers."""
+    from remote_world import servers  # most tests of this folder need none
+
+    instances = servers(tmp_path_factory.mktemp, track_commit_timestamp="on", max_prepared_transactions="2")
+    yield instances
+    for each in instances.values():
+        each.stop("immediate")
+
+
+@pytest.fixture
+def world(databases: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Their tables, as they are at first."""
+    from remote_world import filled
+
+    from postgres_server import PASSWORD
+
+    monkeypatch.setenv("VK_TEST_PASSWORD", PASSWORD)
+    with filled(databases) as ready:
+        yield ready

@@ -7,12 +7,14 @@ state after any set of transactions can be worked out without anything of ours.
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from postgres_server import PostgresInstance, prepared
+from viewkeeper.sources.postgres_triggers import install_sql
 from viewkeeper.warehouse import Warehouse
 
 World = dict[str, PostgresInstance]
@@ -88,6 +90,27 @@ def declare(wh: Warehouse, world: Mapping[str, PostgresInstance], **more: str) -
     for name, server in world.items():
         options = f"{server.options}, remote 's.{TABLES[name]}'{told}"
         wh.sql(f"CREATE SOURCE {name} USING postgres OPTIONS ({options})")
+
+
+def install_triggers(world: World) -> None:
+    for name, server in world.items():
+        server.sql("SET ROLE keeper", install_sql([f"s.{TABLES[name]}"], "keeper"))
+
+
+def make(wh: Warehouse, world: World, capture: str = "log", clauses: str = "", **more: str) -> None:
+    """The sources, and the view ``j`` over them."""
+    if capture == "trigger":
+        install_triggers(world)
+    declare(wh, world, capture=capture, **more)
+    wh.sql(f"CREATE MATERIALIZED VIEW j {clauses} AS {VIEW}")
+
+
+def until(holds: Callable[[], Any], seconds: float = 20) -> None:
+    """Wait; not for ever."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def now(world: World) -> dict[str, Bag]:

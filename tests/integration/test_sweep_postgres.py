@@ -7,66 +7,35 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from remote_world import (
-    TABLES,
-    VIEW,
     Chronicle,
     World,
     declare,
-    filled,
     joined,
+    make,
     now,
     random_transaction,
     rows,
-    servers,
     transactions,
+    until,
 )
 
 from postgres_server import PASSWORD, PostgresInstance
 from viewkeeper.define.sources import PostgresOptions
-from viewkeeper.errors import DefinitionError, RefreshError, SourceError, ViewkeeperError
+from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.integrate import questions
 from viewkeeper.integrate.questions import Question, answering
 from viewkeeper.integrate.remote import LoggedRemote, TriggeredRemote
-from viewkeeper.integrate.transport import SweptSource
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server
-from viewkeeper.sources.postgres_triggers import install_sql
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
-
-
-@pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    instances = servers(tmp_path_factory.mktemp, track_commit_timestamp="on", max_prepared_transactions="2")
-    yield instances
-    for each in instances.values():
-        each.stop("immediate")
-
-
-@pytest.fixture
-def world(databases: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setenv("VK_TEST_PASSWORD", PASSWORD)
-    with filled(databases) as ready:
-        yield ready
-
-
-def install_triggers(world: World) -> None:
-    for name, server in world.items():
-        server.sql("SET ROLE keeper", install_sql([f"s.{TABLES[name]}"], "keeper"))
-
-
-def make(wh: Warehouse, world: World, capture: str = "log", clauses: str = "", **more: str) -> None:
-    if capture == "trigger":
-        install_triggers(world)
-    declare(wh, world, capture=capture, **more)
-    wh.sql(f"CREATE MATERIALIZED VIEW j {clauses} AS {VIEW}")
 
 
 @pytest.mark.parametrize("capture", ["log", "trigger"])
@@ -156,7 +125,7 @@ def test_what_is_in_the_log_before_it_is_seen(wh: Warehouse, world: World):
     try:
         time.sleep(0.5)
         stuck.start()
-        _until(lambda: east.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        until(lambda: east.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
         # Committed after it, and seen at once: what is seen is no beginning of the log.
         east.sql("SET synchronous_commit = local", "INSERT INTO s.orders VALUES (51, 10, 51, 'seen')")
         world["west"].sql("UPDATE s.customers SET name = 'ANN' WHERE id = 10")
@@ -173,13 +142,6 @@ def test_what_is_in_the_log_before_it_is_seen(wh: Warehouse, world: World):
     assert {row[2] for row in rows(wh)} >= {50, 51}
 
 
-def _until(holds: Callable[[], Any], seconds: float = 20) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
 def test_nothing_that_is_not_seen_yet_is_let_go(wh: Warehouse, world: World):
     """A slot that nothing is taken from moves on, but not past what waits to be seen."""
     make(wh, world)
@@ -189,7 +151,7 @@ def test_nothing_that_is_not_seen_yet_is_let_go(wh: Warehouse, world: World):
     try:
         time.sleep(0.5)
         stuck.start()
-        _until(lambda: east.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        until(lambda: east.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
         assert {view.strategy for view in wh.refresh().views} == {"unchanged"}
     finally:
         east.sql("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
@@ -225,7 +187,7 @@ def test_what_is_committed_asynchronously(wh: Warehouse, world: World):
                 for _ in range(4):
                     server.transaction(*random_transaction(chance, name))
             wh.refresh()
-        _until(lambda: wh.refresh() and rows(wh) == joined(now(world)))
+        until(lambda: wh.refresh() and rows(wh) == joined(now(world)))
     finally:
         for server in world.values():
             server.sql("ALTER SYSTEM RESET synchronous_commit", "SELECT pg_reload_conf()")
@@ -282,120 +244,6 @@ def test_every_transaction_has_its_epoch(wh: Warehouse, world: World):
     assert rows(wh) == joined(now(world))
 
 
-@pytest.mark.parametrize(("query", "told"), [
-    ("SELECT o.id FROM east.orders o LEFT JOIN west.customers c ON c.id = o.customer", "LEFT OUTER"),
-    ("SELECT o.id, c.id AS c FROM east.orders o CROSS JOIN west.customers c", "shares no column"),
-    ("SELECT o.id, c.id AS c FROM east.orders o JOIN west.customers c ON o.id < c.id", "shares no column"),
-    ("SELECT customer, COUNT(*) AS n FROM east.orders GROUP BY customer", "another one, over it"),
-    ("SELECT DISTINCT customer FROM east.orders", "another one, over it"),
-    ("SELECT o.id FROM east.orders o JOIN here h ON h.id = o.id", "as well, which is here"),
-    ("SELECT o.id FROM east.orders o WHERE o.id IN (SELECT id FROM west.customers)", "remote"),
-])  # fmt: skip
-def test_views_that_cannot_be_swept(wh: Warehouse, world: World, query: str, told: str):
-    declare(wh, world)
-    wh.sql("CREATE TABLE here (id INT) USING iceberg")
-    with pytest.raises(DefinitionError) as refused:
-        wh.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
-    assert refused.value.code == "VK-SWEEP-UNSUITED"
-    assert told in str(refused.value)
-    assert "tables" in (refused.value.hint or "")
-    for server in world.values():
-        assert server.sql("SELECT count(*) FROM pg_replication_slots") == [(0,)]
-
-
-def test_sources_and_clauses_that_do_not_fit(wh: Warehouse, world: World):
-    east = world["east"]
-
-    def refused(statement: str, code: str) -> ViewkeeperError:
-        with pytest.raises(ViewkeeperError) as caught:
-            wh.sql(statement)
-        assert caught.value.code == code, caught.value
-        return caught.value
-
-    east.sql("CREATE TABLE s.keyed (id INT PRIMARY KEY)", "ALTER TABLE s.keyed OWNER TO keeper")
-    error = refused(
-        f"CREATE SOURCE x USING postgres OPTIONS ({east.options}, remote 's.keyed')", "VK-SOURCE-IDENTITY"
-    )
-    assert error.hint == 'ALTER TABLE "s"."keyed" REPLICA IDENTITY FULL'
-    for options in ("remote 's.orders', capture 'diff'", "remote 's.orders WHERE (id > 1)'", "capture 'log'"):
-        refused(f"CREATE SOURCE x USING postgres OPTIONS ({east.options}, {options})", "VK-SOURCE-OPTION")
-    refused("CREATE SOURCE x USING sweep OPTIONS (join 'x')", "VK-SOURCE-KIND")
-    wh.sql("CREATE TABLE t (id INT) USING iceberg")
-    refused("CREATE MATERIALIZED VIEW v CONSISTENCY COMPLETE AS SELECT id FROM t", "VK-CONSISTENCY")
-    install_triggers(world)
-    declare(wh, world, capture="trigger")
-    refused(f"CREATE MATERIALIZED VIEW v CONSISTENCY COMPLETE AS {VIEW}", "VK-CONSISTENCY")
-    wh.sql(f"CREATE MATERIALIZED VIEW v AS {VIEW}")
-    refused("DROP SOURCE east", "VK-VIEW-IN-USE")
-    refused("DROP SOURCE `local.default.v`", "VK-UNKNOWN-SOURCE")
-    refused(
-        f"CREATE OR REPLACE SOURCE east USING postgres OPTIONS ({east.options}, tables 's.orders', "
-        "capture 'trigger')",
-        "VK-VIEW-IN-USE",
-    )
-
-
-def test_a_database_that_is_away_does_not_stop_the_others(wh: Warehouse, world: World):
-    wh.sql("CREATE TABLE t (id INT) USING iceberg")
-    wh.sql("CREATE MATERIALIZED VIEW here AS SELECT id FROM t")
-    make(wh, world, rest_seconds="2")
-    wh.sql("CREATE MATERIALIZED VIEW n AS SELECT country, COUNT(*) AS n FROM j GROUP BY country")
-    before = rows(wh)
-    world["east"].sql("UPDATE s.orders SET amount = 100")
-    world["north"].stop("immediate")
-    try:
-        codes = []
-        for at in range(4):
-            wh.sql(f"INSERT INTO t VALUES ({at})")
-            epoch = wh.refresh()
-            assert {name.rsplit(".", 1)[-1] for name in epoch.skipped} == {"j", "n"}
-            (told,) = {error.split("]")[0][1:] for error in epoch.skipped.values()}
-            codes.append(told)
-            assert len(rows(wh, "here")) == at + 1
-        assert codes[0] == "VK-SOURCE-UNREACHABLE"
-        assert codes[-1] == "VK-SOURCE-RESTING"
-        assert rows(wh) == before
-        with pytest.raises(SourceError):
-            wh.refresh("j")
-    finally:
-        world["north"].start()
-    time.sleep(2.1)
-    assert not wh.refresh().skipped
-    assert rows(wh) == joined(now(world))
-
-
-def test_a_database_that_is_waited_for(wh: Warehouse, world: World):
-    make(wh, world, patience="20")
-    world["east"].sql("UPDATE s.orders SET amount = 100")
-    world["west"].stop("immediate")
-    back = threading.Timer(2.0, world["west"].start)
-    back.start()
-    try:
-        assert not wh.refresh().skipped
-    finally:
-        back.join()
-    assert rows(wh) == joined(now(world))
-
-
-def test_limits(wh: Warehouse, world: World):
-    make(wh, world, rows_per_answer="2", statement_seconds="1", rest_seconds="0")
-    world["west"].sql("INSERT INTO s.customers SELECT 10, 'ten', 'DE' FROM generate_series(1, 5)")
-    before = rows(wh)
-    world["east"].sql("UPDATE s.orders SET amount = 60 WHERE id = 1")
-    with pytest.raises(SourceError, match="more than 2 rows") as caught:
-        wh.refresh()
-    assert caught.value.code == "VK-SOURCE-LIMIT"
-    assert rows(wh) == before
-    world["west"].sql("DELETE FROM s.customers WHERE name = 'ten'")
-    with world["west"].connect(autocommit=False) as connection:
-        connection.execute("LOCK TABLE s.customers IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(SourceError, match="longer than 1 s"):
-            wh.refresh()
-        assert rows(wh) == before
-    wh.refresh()
-    assert rows(wh) == joined(now(world))
-
-
 @pytest.mark.parametrize("may_make_tables", [True, False])
 def test_many_keys(wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch, may_make_tables: bool):
     monkeypatch.setattr(questions, "KEYS_IN_ARRAYS", 3)
@@ -413,55 +261,6 @@ def test_many_keys(wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch,
     finally:
         for server in world.values():
             server.sql(grant)
-
-
-def test_a_slot_that_is_gone_stops_the_view(wh: Warehouse, world: World):
-    make(wh, world)
-    before = rows(wh)
-    world["east"].sql("UPDATE s.orders SET amount = 60")
-    for (slot,) in world["east"].sql("SELECT slot_name FROM pg_replication_slots"):
-        world["east"].sql(f"SELECT pg_drop_replication_slot('{slot}')")
-    for _ in range(2):
-        with pytest.raises(SourceError) as caught:
-            wh.refresh()
-        assert caught.value.code == "VK-SLOT-LOST"
-    assert rows(wh) == before
-    wh.sql(f"CREATE OR REPLACE MATERIALIZED VIEW j AS {VIEW}")
-    assert rows(wh) == joined(now(world))
-
-
-def test_replacing_a_view_gives_the_slots_back(wh: Warehouse, world: World):
-    make(wh, world)
-    (old,) = world["east"].sql("SELECT slot_name FROM pg_replication_slots")
-    wh.sql(f"CREATE OR REPLACE MATERIALIZED VIEW j AS {VIEW} AND o.amount < 9")
-    (new,) = world["east"].sql("SELECT slot_name FROM pg_replication_slots")
-    assert new != old
-    assert rows(wh) == Counter({row: n for row, n in joined(now(world)).items() if row[2] < 9})
-    wh.sql("CREATE TABLE t (id INT) USING iceberg")
-    wh.sql("CREATE OR REPLACE MATERIALIZED VIEW j AS SELECT id FROM t")
-    for server in world.values():
-        assert not server.sql("SELECT 1 FROM pg_replication_slots")
-    for name in world:
-        wh.sql(f"DROP SOURCE {name}")
-
-
-def test_an_epoch_that_fails_loses_nothing(wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch):
-    make(wh, world)
-    before = rows(wh)
-    world["east"].sql("UPDATE s.orders SET amount = amount + 10")
-    world["north"].sql("INSERT INTO s.nations VALUES ('FR', 'La France')")
-    with monkeypatch.context() as patch:
-
-        def failing(self: SweptSource, version: object) -> None:
-            raise SourceError("not now")
-
-        patch.setattr(SweptSource, "confirm", failing)
-        with pytest.raises(SourceError, match="not now"):
-            wh.refresh()
-    assert rows(wh) == before
-    world["east"].sql("DELETE FROM s.orders WHERE id = 2")
-    wh.refresh()
-    assert rows(wh) == joined(now(world))
 
 
 def test_a_table_joined_with_itself_and_odd_types(wh: Warehouse, world: World):
@@ -532,7 +331,7 @@ def test_the_server_that_answers_is_the_one_whose_log_is_read(
 ):
     east = world["east"]
     (oid,) = east.sql("SELECT 's.orders'::regclass::oid::bigint")[0]
-    table = PinnedTable("s", "orders", (("id", "integer", "int", 23),), (), oid)
+    table = PinnedTable("s", "orders", (("id", "integer", "int", 23),), (), oid, "f")
     question = Question(table, ("id",), ("id",), ("bigint",), [("1",)])
 
     def server(port: int) -> Server:
@@ -557,7 +356,7 @@ def test_the_server_that_answers_is_the_one_whose_log_is_read(
         standby.start()
         refused(standby.port, primary)
         standby.promote()
-        _until(lambda: standby.sql("SELECT 1 WHERE NOT pg_is_in_recovery()"))
+        until(lambda: standby.sql("SELECT 1 WHERE NOT pg_is_in_recovery()"))
         refused(standby.port, primary)
     finally:
         standby.stop("immediate")
@@ -595,129 +394,3 @@ def test_the_page_works_as_written(wh: Warehouse, world: World, monkeypatch: pyt
     world["west"].sql("UPDATE s.customers SET name = 'zoe' WHERE id = 10")
     wh.refresh()
     assert {row["name"] for row in wh.sql("SELECT * FROM by_customer").collect()} == {"zoe", "bob"}
-
-
-@pytest.mark.parametrize("capture", ["log", "trigger"])
-@pytest.mark.parametrize("change", [
-    "CREATE TABLE s.more () INHERITS (s.customers)",
-    "ALTER TABLE s.customers ALTER id TYPE TEXT",
-    "DROP TABLE s.customers; CREATE TABLE s.customers (id BIGINT, name TEXT, nation VARCHAR(2)); "
-    "ALTER TABLE s.customers REPLICA IDENTITY FULL; ALTER TABLE s.customers OWNER TO keeper",
-    "ALTER TABLE s.customers DROP nation",
-])  # fmt: skip
-def test_a_table_that_is_not_what_it_was_stops_the_view(
-    wh: Warehouse, world: World, capture: str, change: str
-):
-    make(wh, world, capture)
-    before = rows(wh)
-    world["west"].sql(change)
-    world["east"].sql("UPDATE s.orders SET amount = amount + 1")
-    for _ in range(2):
-        with pytest.raises(SourceError) as caught:
-            wh.refresh()
-        assert caught.value.code in ("VK-SOURCE-CHANGED", "VK-SLOT-LOST"), caught.value
-    assert rows(wh) == before
-
-
-def test_a_source_that_is_declared_anew_must_have_the_same_tables(wh: Warehouse, world: World):
-    make(wh, world)
-    west = world["west"]
-    again = f"CREATE OR REPLACE SOURCE west USING postgres OPTIONS ({west.options}, remote 's.customers'%s)"
-    wh.sql(again % ", patience '1'")
-    west.sql("UPDATE s.customers SET name = 'ANN' WHERE id = 10")
-    wh.refresh()
-    assert rows(wh) == joined(now(world))
-    west.sql("ALTER TABLE s.customers ALTER id TYPE NUMERIC USING id * 100")
-    with pytest.raises(DefinitionError) as refused:
-        wh.sql(again % "")
-    assert refused.value.code == "VK-VIEW-IN-USE"
-    wh.sql("DROP MATERIALIZED VIEW j")
-    wh.sql(again % "")
-
-
-def test_joins_of_one_database_by_two_names_and_without_data(wh: Warehouse, world: World):
-    declare(wh, world)
-    east = world["east"]
-    wh.sql(f"CREATE SOURCE twin USING postgres OPTIONS ({east.options}, remote 's.orders')")
-    for statement in (
-        "CREATE MATERIALIZED VIEW v AS SELECT a.id FROM east.orders a JOIN twin.orders b ON a.id = b.id",
-        f"CREATE MATERIALIZED VIEW v WITH NO DATA AS {VIEW}",
-    ):
-        with pytest.raises(DefinitionError) as refused:
-            wh.sql(statement)
-        assert refused.value.code == "VK-SWEEP-UNSUITED"
-        assert not east.sql("SELECT 1 FROM pg_replication_slots")
-
-
-def test_a_view_of_other_databases_gives_back_what_the_first_had(wh: Warehouse, world: World):
-    make(wh, world)
-    wh.sql(
-        "CREATE OR REPLACE MATERIALIZED VIEW j AS SELECT c.name, n.name AS country FROM west.customers c "
-        "JOIN north.nations n ON n.code = c.nation WHERE c.name <> '50%'"
-    )
-    assert not world["east"].sql("SELECT 1 FROM pg_replication_slots")
-    assert not world["east"].sql("SELECT 1 FROM pg_publication")
-    world["north"].sql("INSERT INTO s.nations VALUES ('DE', 'Allemagne')")
-    wh.refresh()
-    assert ("ann", "Allemagne") in rows(wh)
-    wh.sql("ALTER MATERIALIZED VIEW j SET TBLPROPERTIES ('viewkeeper.representation' = 'cnt')")
-    world["north"].sql("INSERT INTO s.nations VALUES ('DE', 'Allemagne')")
-    wh.refresh()
-    assert rows(wh)["ann", "Allemagne"] == 2
-    wh.repair("j")
-    assert rows(wh)["ann", "Allemagne"] == 2
-
-
-def test_a_view_can_be_dropped_while_a_database_is_away(wh: Warehouse, world: World):
-    make(wh, world)
-    world["east"].stop("immediate")
-    try:
-        with pytest.raises(SourceError, match="is left there") as caught:
-            wh.sql("DROP MATERIALIZED VIEW j")
-        assert "pg_drop_replication_slot" in (caught.value.hint or "")
-    finally:
-        world["east"].start()
-    assert wh.views() == []
-    assert not world["west"].sql("SELECT 1 FROM pg_replication_slots")
-
-
-def test_an_idle_database_does_not_hold_its_log_back(wh: Warehouse, world: World):
-    make(wh, world)
-    north = world["north"]
-    place = "SELECT confirmed_flush_lsn FROM pg_replication_slots"
-    before = north.sql(place)
-    for at in range(2):
-        north.sql("CREATE TABLE IF NOT EXISTS s.else_where (id INT)", "INSERT INTO s.else_where VALUES (1)")
-        world["east"].sql(f"UPDATE s.orders SET amount = {50 + at}")
-        wh.refresh()
-    assert north.sql(place) > before
-    north.sql("INSERT INTO s.nations VALUES ('DE', 'after')")
-    wh.refresh()
-    assert rows(wh) == joined(now(world))
-
-
-def test_a_reader_that_came_back_further_on_is_noticed(wh: Warehouse, world: World):
-    make(wh, world, "trigger")
-    before = rows(wh)
-    east = world["east"]
-    east.sql("UPDATE s.orders SET amount = 70")
-    east.sql("DELETE FROM viewkeeper.readers", "DELETE FROM viewkeeper.changes")
-    wh.plan(policy="full")
-    with pytest.raises(SourceError) as caught:
-        wh.refresh()
-    assert caught.value.code == "VK-SLOT-LOST"
-    assert rows(wh) == before
-
-
-def test_rows_that_a_policy_hides_are_an_error(wh: Warehouse, world: World):
-    make(wh, world)
-    before = rows(wh)
-    world["west"].sql(
-        "CREATE POLICY hides ON s.customers USING (id > 10)",
-        "ALTER TABLE s.customers ENABLE ROW LEVEL SECURITY",
-        "ALTER TABLE s.customers FORCE ROW LEVEL SECURITY",
-    )
-    world["east"].sql("UPDATE s.orders SET amount = 70")
-    with pytest.raises(SourceError, match="row-level security"):
-        wh.refresh()
-    assert rows(wh) == before

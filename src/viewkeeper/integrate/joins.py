@@ -23,7 +23,6 @@ from viewkeeper.sources.postgres_types import PostgresType
 from viewkeeper.sql.quoting import parse_path, quote
 
 _MIRROR = "Copy one of them into the warehouse: list it in the source's tables, not under remote."
-_WHOLE = ("smallint", "integer", "bigint")
 _SENT = ("date", "uuid", "boolean", "timestamp without time zone", "timestamp with time zone")
 """Types of which equal values have equal texts, beside whole numbers and texts."""
 
@@ -92,17 +91,17 @@ class SweptJoin:
         )
 
 
-def family(kind: str) -> str | None:
+def family(kind: PostgresType) -> str | None:
     """The type in which keys of a type are sent. Columns of one family can be set equal by their texts.
 
-    >>> family("smallint"), family("character varying(9)"), family("numeric(3,1)")
-    ('bigint', 'text', None)
+    >>> [family(PostgresType(name, "")) for name in ("smallint", "character varying(9)", "numeric(3,1)")]
+    ['bigint', 'text', None]
     """
-    if kind in _WHOLE:
+    if kind.is_whole:
         return "bigint"
-    if kind == "text" or (kind.startswith("character varying") and not kind.endswith("[]")):
+    if kind.is_text:
         return "text"
-    return kind if kind in _SENT else None
+    return kind.name if kind.name in _SENT else None
 
 
 def taken_apart(
@@ -220,10 +219,10 @@ class _Names:
         one, other = (self._class[name] for name in pair)
         if one is other:
             return True
-        sent = family(self._kinds[pair[0]].name)
+        sent = family(self._kinds[pair[0]])
         homes = [self._home[name] for name in (*one, *other)]
         # A table has a name once: two columns of it that are equal are compared by Spark.
-        if sent is None or sent != family(self._kinds[pair[1]].name) or len(set(homes)) < len(homes):
+        if sent is None or sent != family(self._kinds[pair[1]]) or len(set(homes)) < len(homes):
             return False
         merged = sorted((*one, *other))
         self._class.update(dict.fromkeys(merged, merged))

@@ -14,7 +14,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.integrate.joins import SweptJoin
 from viewkeeper.integrate.politeness import Politeness
 from viewkeeper.integrate.remote import Remote, Taken, remote
-from viewkeeper.integrate.sweeping import is_of
+from viewkeeper.integrate.sweeping import path_of
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Operation
@@ -95,6 +95,10 @@ class Members:
         return {relation.table: known[relation.table] for relation in self.join.relations}
 
     @cached_property
+    def _paths(self) -> frozenset[tuple[str, str]]:
+        return frozenset((table.namespace, table.name) for table in self.tables.values())
+
+    @cached_property
     def remotes(self) -> dict[str, Remote]:
         return {name: self.remote(name, self.slot) for name in self.join.sources}
 
@@ -114,13 +118,12 @@ class Members:
 
     def concerns(self, taken: Taken) -> bool:
         """Whether a transaction changed one of the tables."""
-        changes = taken.transaction.changes
-        return any(is_of(table, change) for change in changes for table in self.tables.values())
+        return any(path_of(change) in self._paths for change in taken.transaction.changes)
 
     def truncates(self, taken: Taken) -> bool:
         """Whether a transaction emptied one of the tables: which rows went, nobody tells."""
-        emptied = [each for each in taken.transaction.changes if each.operation is Operation.TRUNCATE]
-        return any(is_of(table, change) for change in emptied for table in self.tables.values())
+        emptied = (each for each in taken.transaction.changes if each.operation is Operation.TRUNCATE)
+        return any(path_of(change) in self._paths for change in emptied)
 
     def release(self, slot: str, sources: Iterable[str]) -> None:
         """Give back what captured changes at these sources: a slot that nobody reads fills a server's disk.

@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from viewkeeper.define.sources import WantedTable
 from viewkeeper.errors import SourceError
 from viewkeeper.integrate.bags import Row
 from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_drift import require_same
 from viewkeeper.sources.postgres_server import Server, quoted
 from viewkeeper.sources.visibility import Visible
 
@@ -73,7 +75,8 @@ def answering(
         # TRUNCATE, and an ALTER that rewrites the table, do not heed snapshots: none may come in between.
         connection.execute(f"LOCK TABLE {question.table.sql} IN ACCESS SHARE MODE")
         visible = _snapshot(server, connection, primary)
-        _require_table(server, connection, question.table)
+        table = question.table
+        require_same(server, table, server.table(connection, WantedTable(table.namespace, table.name)))
         yield connection, visible, _limited(server, _rows(connection, question, in_table=in_table))
         connection.execute("COMMIT")
 
@@ -85,26 +88,6 @@ def _snapshot(server: Server, connection: Connection, primary: str) -> Visible:
     if there != primary:
         raise another_server(server)
     return Visible.of(snapshot)
-
-
-def _require_table(server: Server, connection: Connection, table: PinnedTable) -> None:
-    """It must be the table whose changes are told, with its rows in itself, and its columns as they were."""
-    row = connection.execute(
-        "SELECT c.oid::bigint, "
-        "c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid), "
-        "(SELECT json_object_agg(attname, atttypid::bigint) FROM pg_attribute WHERE attrelid = c.oid "
-        "AND attnum > 0 AND NOT attisdropped) FROM pg_class c WHERE c.oid = %s::regclass",
-        (table.sql,),
-    ).fetchone()
-    assert row is not None
-    oid, is_whole, types = row
-    known = {name: type_id for name, _, _, type_id in table.columns}
-    if oid != table.oid or not is_whole or any(types.get(name, kind) != kind for name, kind in known.items()):
-        raise SourceError(
-            f"source {server.source}: {table.namespace}.{table.name} is not the table that it was",
-            code="VK-SOURCE-CHANGED",
-            hint="Drop the view, declare the source anew, and create the view again.",
-        )
 
 
 def _made_table(connection: Connection, question: Question) -> bool:

@@ -12,26 +12,22 @@ then.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from viewkeeper.errors import SourceError
 from viewkeeper.integrate.bags import Row
 from viewkeeper.integrate.questions import Question, another_server, answering, primary_of
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.horizons import Horizon
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Transaction, lsn_text
-from viewkeeper.sources.postgres_capture import LogCapture, seen_of
+from viewkeeper.sources.postgres_capture import LogCapture
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_drift import require_same_tables
 from viewkeeper.sources.postgres_server import Server, Snapshot, text_literal
 from viewkeeper.sources.postgres_triggers import TriggerCapture
 from viewkeeper.sources.visibility import Visible
-
-_NAP_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +94,6 @@ class LoggedRemote:
         self.primary = ""
         self._position = ""
         self._told: set[int] = set()
-        self._idle_to: str | None = None
 
     def begin(self) -> Snapshot:
         self.primary = primary_of(self.server)
@@ -119,26 +114,22 @@ class LoggedRemote:
             row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
         assert row is not None
         copied = Visible.of(row[0])
-        until = time.monotonic() + self.server.options.statement_seconds
-        while True:
+
+        def answers_have_it() -> bool:
             (text,) = self.server.one("SELECT pg_current_snapshot()::text")
-            if not any(copied.sees(xid % (1 << 32)) for xid in Visible.of(text).under_way):
-                return
-            if time.monotonic() > until:
-                raise SourceError(
-                    f"source {self.server.source}: a transaction is committed and waits for a standby",
-                    code="VK-SOURCE-LIMIT",
-                    hint="Is its synchronous standby up? Try again when it is.",
-                )
-            time.sleep(_NAP_SECONDS)
+            return not any(copied.sees_whole(xid) for xid in Visible.of(text).under_way)
+
+        self.server.wait_until(
+            answers_have_it,
+            "a transaction is committed and waits for a standby",
+            "Is its synchronous standby up? Try again when it is.",
+        )
 
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
         self._position = position
-        waiting = self._capture.read_all(position, horizon.lsn)
+        seen = self._capture.read_seen(position, horizon)
         _require_same(self.server, self.primary, self._tables)
-        seen = seen_of(waiting, horizon)
         self._told = {each.end for each in seen}
-        self._idle_to = None if any(each.changes for each in waiting) else horizon.lsn
         return [Taken(each, lsn_text(each.end)) for each in seen]
 
     def ask(self, question: Question) -> Reply:
@@ -157,8 +148,7 @@ class LoggedRemote:
         self._capture.acknowledge(position)
 
     def rest(self) -> None:
-        if self._idle_to is not None:
-            self._capture.let_go_to(self._idle_to)
+        self._capture.rest()
 
     def release(self) -> None:
         self._capture.release()

@@ -127,16 +127,16 @@ class Sweeping:
         return update
 
 
-def is_of(table: PinnedTable, change: RowChange) -> bool:
-    """Whether a change is one of this table."""
-    return (change.relation.namespace, change.relation.name) == (table.namespace, table.name)
+def path_of(change: RowChange) -> tuple[str, str]:
+    """The table that was changed."""
+    return change.relation.namespace, change.relation.name
 
 
 def _concerning(table: PinnedTable, transaction: Transaction) -> list[RowChange]:
     types = {name: type_id for name, _, _, type_id in table.columns}
     found = []
     for change in transaction.changes:
-        if not is_of(table, change):
+        if path_of(change) != (table.namespace, table.name):
             continue
         where = f"{table.namespace}.{table.name}"
         if change.operation is Operation.TRUNCATE:

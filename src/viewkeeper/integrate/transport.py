@@ -236,7 +236,7 @@ class SweptSource(Extracted):
 
     def _ask(self, relation: RemoteTable, on: tuple[str, ...], query: Query) -> Reply:
         pinned, source = self._members.tables[relation.table], self._members.remotes[relation.source]
-        kinds = tuple(family(pinned.types[name].name) or "text" for name in on)
+        kinds = tuple(family(pinned.types[name]) or "text" for name in on)
         question = Question(pinned, relation.stored, on, kinds, sorted(query.keys), relation.where)
         return self._members.politely(relation.source, lambda: source.ask(question))
 

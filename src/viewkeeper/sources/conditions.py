@@ -20,7 +20,7 @@ from viewkeeper.errors import DefinitionError
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.postgres_server import quoted, text_literal
 from viewkeeper.sources.postgres_types import PostgresType
-from viewkeeper.sql.quoting import quote
+from viewkeeper.sql.quoting import nulls
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,6 @@ _COMPARED: Mapping[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_WHOLE = ("smallint", "integer", "bigint")
 _MOST_DIGITS = 18
 """A whole number of so many digits is one on both sides."""
 
@@ -46,9 +45,9 @@ def require_condition(
         return
     from pyspark.errors import PySparkException  # what is pushed down is worked out without Spark, too
 
-    fields = ", ".join(f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in columns)
     try:
-        query = f"SELECT 1 FROM (SELECT {fields}) AS t WHERE ({condition}\n)"
+        row = nulls((column.name, column.type) for column in columns)
+        query = f"SELECT 1 FROM ({row}) AS t WHERE ({condition}\n)"
         refuse(tokenize(query))
         alone = tokenize(condition)
         words = [alone.word(index) for index in range(len(alone.tokens))]
@@ -146,11 +145,10 @@ def _value(node: exp.Expr, kind: PostgresType, *, ordered: bool) -> str | None:
     if not isinstance(literal, exp.Literal):
         return None
     text = str(literal.this)
-    if kind.name in _WHOLE and not literal.is_string and text.isdigit() and len(text) <= _MOST_DIGITS:
+    if kind.is_whole and not literal.is_string and text.isdigit() and len(text) <= _MOST_DIGITS:
         return f"-{text}" if negative else text
-    is_text = kind.name == "text" or (kind.name.startswith("character varying") and not kind.is_array)
     plain = literal.is_string and not set(text) & set("'\\\0")
-    return text_literal(text) if is_text and plain and not (ordered or negative) else None
+    return text_literal(text) if kind.is_text and plain and not (ordered or negative) else None
 
 
 def _null_test(node: exp.Expr, told: str, known: _Known) -> str | None:

@@ -15,7 +15,7 @@ from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Transaction, lsn_text
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, Snapshot
-from viewkeeper.sources.postgres_slot import Slot
+from viewkeeper.sources.postgres_slot import MOST_CHANGES, Slot
 from viewkeeper.sources.postgres_triggers import TriggerCapture
 from viewkeeper.sources.visibility import Visible
 
@@ -60,13 +60,6 @@ def capture_of(server: Server, name: str, shelf: Shelf) -> Capture:
     return LogCapture(server, name, shelf)
 
 
-def seen_of(transactions: Sequence[Transaction], horizon: Horizon) -> list[Transaction]:
-    """The first of them that are seen at the horizon: one that waits for a synchronous standby is in the log
-    before it is, and those behind it wait with it."""
-    visible = Visible.of(horizon.snapshot)
-    return list(takewhile(lambda each: visible.sees(each.xid), transactions))
-
-
 class LogCapture:
     """From the server's log, by a replication slot."""
 
@@ -83,14 +76,20 @@ class LogCapture:
     def read(
         self, position: str, tables: Sequence[PinnedTable], horizon: Horizon
     ) -> tuple[Sequence[Transaction], str]:
-        found, _ = self._slot.read(position, self._let_go_to, upto=horizon.lsn)
-        seen = seen_of(found, horizon)
-        self._idle_to = None if any(each.changes for each in found) else horizon.lsn
+        seen = self.read_seen(position, horizon, most=MOST_CHANGES)
         return seen, lsn_text(seen[-1].end) if seen else position
 
-    def read_all(self, position: str, upto: str | None = None) -> Sequence[Transaction]:
-        """All the transactions behind a position, however many there are."""
-        return self._slot.read(position, self._let_go_to, upto=upto, most=None)[0]
+    def read_seen(self, position: str, horizon: Horizon, *, most: int | None = None) -> list[Transaction]:
+        """The first transactions behind a position that are seen at the horizon: one that waits for a
+        synchronous standby is in the log before it is, and those behind it wait with it."""
+        found = self._slot.read(position, self._let_go_to, upto=horizon.lsn, most=most)
+        self._idle_to = None if any(each.changes for each in found) else horizon.lsn
+        visible = Visible.of(horizon.snapshot)
+        return list(takewhile(lambda each: visible.sees(each.xid), found))
+
+    def read_all(self, position: str) -> list[Transaction]:
+        """All the transactions behind a position that are in the log now."""
+        return self._slot.read(position, self._let_go_to, most=None)
 
     @property
     def _let_go_to(self) -> str | None:
@@ -104,14 +103,11 @@ class LogCapture:
         self._slot.acknowledge(position)
 
     def rest(self) -> None:
-        if self._idle_to is not None:
-            self.let_go_to(self._idle_to)
-
-    def let_go_to(self, reached: str) -> None:
         """An idle slot must not hold back the log that other tables fill: it goes on to where nothing of ours
         was found. That is noted first: a slot ahead of what we know would be one that lost changes."""
-        self._shelf.save(_HEARTBEAT, {"lsn": reached})
-        self._slot.acknowledge(reached)
+        if self._idle_to is not None:
+            self._shelf.save(_HEARTBEAT, {"lsn": self._idle_to})
+            self._slot.acknowledge(self._idle_to)
 
     def release(self) -> None:
         self._slot.drop()

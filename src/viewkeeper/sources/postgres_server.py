@@ -7,7 +7,7 @@ nowhere else: messages name the host, the database and the user, and no more.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -127,12 +127,6 @@ class Server:
             given["options"] = " ".join(f"-c {name}={_escaped(value)}" for name, value in settings.items())
         try:
             return psycopg.connect(**given)
-        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
-            raise SourceError(
-                f"source {self.source}: {str(error).strip().splitlines()[0]}",
-                code="VK-SOURCE-CHANGED",
-                hint="A table or column that is read is gone. Declare the source anew without it.",
-            ) from None
         except psycopg.OperationalError as error:
             raise self._unreachable(error) from None
 
@@ -193,14 +187,18 @@ class Server:
         except SourceError as error:
             if error.code != "VK-SOURCE-REFUSED":
                 raise  # without that right it takes a moment longer
+        self.wait_until(
+            lambda: self.one(flushed, written)[0],
+            "its log is not written to disk",
+            "Is its disk full, or too slow? Nothing was changed; refresh again then.",
+        )
+
+    def wait_until(self, holds: Callable[[], bool], otherwise: str, hint: str) -> None:
+        """Ask again and again, for as long as a statement may take."""
         until = time.monotonic() + self.options.statement_seconds
-        while not self.one(flushed, written)[0]:
+        while not holds():
             if time.monotonic() > until:
-                raise SourceError(
-                    f"source {self.source}: its log is not written to disk",
-                    code="VK-SOURCE-LIMIT",
-                    hint="Is its disk full, or too slow? Nothing was changed; refresh again then.",
-                )
+                raise SourceError(f"source {self.source}: {otherwise}", code="VK-SOURCE-LIMIT", hint=hint)
             time.sleep(_NAP_SECONDS)
 
     def one(self, query: str, *values: object) -> tuple[Any, ...]:
@@ -231,9 +229,10 @@ class Server:
     def tables(self) -> tuple[ServerTable, ...]:
         """The tables that the source names; one that is not there, or cannot be read, is an error."""
         with self.asking() as connection:
-            return tuple(self._table(connection, wanted) for wanted in self.options.wanted)
+            return tuple(self.table(connection, wanted) for wanted in self.options.wanted)
 
-    def _table(self, connection: psycopg.Connection[tuple[Any, ...]], wanted: WantedTable) -> ServerTable:
+    def table(self, connection: psycopg.Connection[tuple[Any, ...]], wanted: WantedTable) -> ServerTable:
+        """A table as it is now."""
         namespace, table = wanted.schema, wanted.name
         found = connection.execute(
             "SELECT c.oid::bigint, c.relreplident::text, c.relkind::text, c.relkind = 'r' AND NOT EXISTS "

@@ -83,10 +83,9 @@ class Slot:
         *,
         upto: str | None = None,
         most: int | None = MOST_CHANGES,
-    ) -> tuple[Sequence[Transaction], str]:
-        """The transactions behind a position, and the position behind the last of them. ``acknowledged``:
-        where we let the slot go to without an epoch, if we did. ``upto``: no further than there; ``most``:
-        about so many changes."""
+    ) -> list[Transaction]:
+        """The transactions behind a position. ``acknowledged``: where we let the slot go to without an epoch,
+        if we did. ``upto``: no further than there; ``most``: about so many changes."""
         with self._server.asking() as connection:
             found = self._state(connection)
             if found is None:
@@ -109,7 +108,7 @@ class Slot:
             every = in_order(Decoder().transactions(self._peek(connection, last, most=most)))
             # It peeks as far as the commit that reaches the point, and that may lie behind it.
             transactions = [each for each in every if lsn_of(position) < each.end <= lsn_of(last)]
-        untold = self.unpublished()
+            untold = self._unpublished(connection)
         if untold is not None:
             what, _, remedy = untold.partition(". ")
             raise SourceError(
@@ -117,7 +116,7 @@ class Slot:
                 code="VK-SLOT-LOST",
                 hint=f"{remedy}; then CREATE OR REPLACE SOURCE copies the tables anew.",
             )
-        return transactions, lsn_text(transactions[-1].end) if transactions else position
+        return transactions
 
     def _state(self, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[Any, ...] | None:
         """Where the slot stands; one that somebody looks into, to tell what waits, is free again soon."""
@@ -184,34 +183,37 @@ class Slot:
 
     def unpublished(self) -> str | None:
         """What the publication does not tell of our tables, with the remedy; ``None`` if it tells all."""
+        with self._server.asking() as connection:
+            return self._unpublished(connection)
+
+    def _unpublished(self, connection: psycopg.Connection[tuple[Any, ...]]) -> str | None:
         tables = self._server.options.paths
         wanted = {(each.schema, each.name): each.columns for each in self._server.options.wanted}
-        with self._server.asking() as connection:
-            found = connection.execute(
-                "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication "
-                "WHERE pubname = %s",
-                (self._publication,),
-            ).fetchone()
-            if found is None:
-                return f"there is no publication {self._publication}. {self._remedy('CREATE', tables)}"
-            if not found[0]:
-                return (
-                    f"the publication {self._publication} does not tell every kind of change. "
-                    f"ALTER PUBLICATION {quoted(self._publication)} "
-                    "SET (publish = 'insert, update, delete, truncate')"
-                )
-            narrowed = "false, NULL"
-            if connection.info.server_version >= 150000:
-                narrowed = (
-                    "p.rowfilter IS NOT NULL, (SELECT array_agg(a.attname::text) FROM pg_attribute a "
-                    "WHERE a.attrelid = format('%%I.%%I', schemaname, tablename)::regclass "
-                    "AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' "
-                    "AND a.attname <> ALL(p.attnames))"
-                )
-            told = connection.execute(
-                f"SELECT schemaname, tablename, {narrowed} FROM pg_publication_tables p WHERE pubname = %s",
-                (self._publication,),
-            ).fetchall()
+        found = connection.execute(
+            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication "
+            "WHERE pubname = %s",
+            (self._publication,),
+        ).fetchone()
+        if found is None:
+            return f"there is no publication {self._publication}. {self._remedy('CREATE', tables)}"
+        if not found[0]:
+            return (
+                f"the publication {self._publication} does not tell every kind of change. "
+                f"ALTER PUBLICATION {quoted(self._publication)} "
+                "SET (publish = 'insert, update, delete, truncate')"
+            )
+        narrowed = "false, NULL"
+        if connection.info.server_version >= 150000:
+            narrowed = (
+                "p.rowfilter IS NOT NULL, (SELECT array_agg(a.attname::text) FROM pg_attribute a "
+                "WHERE a.attrelid = format('%%I.%%I', schemaname, tablename)::regclass "
+                "AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' "
+                "AND a.attname <> ALL(p.attnames))"
+            )
+        told = connection.execute(
+            f"SELECT schemaname, tablename, {narrowed} FROM pg_publication_tables p WHERE pubname = %s",
+            (self._publication,),
+        ).fetchall()
         whole = {
             (schema, table)
             for schema, table, is_filtered, untold in told

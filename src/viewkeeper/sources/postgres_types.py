@@ -27,6 +27,7 @@ _TEXTS: Final = (
     "text", "character varying", "character", "name", "uuid", "json", "jsonb",
     "time without time zone", "time with time zone",
 )  # fmt: skip
+_WHOLE: Final = ("smallint", "integer", "bigint")
 _UNBOUNDED_NUMERIC: Final = (38, 18)
 _NUMERIC = re.compile(r"numeric(?:\((\d+),(-?\d+)\))?")
 _LENGTH = re.compile(r"\(\d+\)")
@@ -42,6 +43,16 @@ class PostgresType:
     @property
     def is_array(self) -> bool:
         return self.name.endswith("[]")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.name in _WHOLE
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are texts of any length, compared as they stand."""
+        return self.name == "text" or (self.name.startswith("character varying") and not self.is_array)
 
     @property
     def element(self) -> PostgresType:

@@ -37,7 +37,10 @@ class Visible:
         >>> later.sees(6), later.sees(9), later.sees(0xFFFFFFF0)
         (True, False, True)
         """
-        whole = widened(xid, self.xmax)
+        return self.sees_whole(widened(xid, self.xmax))
+
+    def sees_whole(self, whole: int) -> bool:
+        """The same, by its whole number."""
         return whole < self.xmin or (whole < self.xmax and whole not in self.under_way)
 
 

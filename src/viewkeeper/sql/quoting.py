@@ -109,3 +109,12 @@ def literal(text: str) -> str:
     "'it\\\\'s'"
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def nulls(columns: Iterable[tuple[str, str]]) -> str:
+    """A SELECT of one row of NULLs under these names, of these types: what a table looks like.
+
+    >>> nulls([("a", "INT"), ("b", "STRING")])
+    'SELECT CAST(NULL AS INT) AS `a`, CAST(NULL AS STRING) AS `b`'
+    """
+    return "SELECT " + ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns)

@@ -8,6 +8,7 @@ from typing import Any
 
 from viewkeeper.algebra.relations import Field, Staged, map_leaves
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
+from viewkeeper.declaring import source_of
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError
 from viewkeeper.integrate.joins import SweptJoin, taken_apart, unsuited
@@ -65,6 +66,11 @@ def join_of(view: KnownView) -> SweptJoin | None:
     return next(
         (SweptJoin.of_json(facts["join"]) for facts in view.sources.values() if "join" in facts), None
     )
+
+
+def is_base_view(view: KnownView) -> bool:
+    """Whether a view holds a table of a source that people declared."""
+    return source_of(view) is not None and join_of(view) is None
 
 
 def source_behind(view: KnownView) -> SourceDefinition | None:
