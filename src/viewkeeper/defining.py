@@ -13,6 +13,7 @@ from viewkeeper.algebra.summary_delta import adds_up
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole, TableInfo
 from viewkeeper.analyse.holes import holes
 from viewkeeper.analyse.parsing import tokenize
+from viewkeeper.analyse.qualify import without_qualify
 from viewkeeper.analyse.reading import Referee, analyse
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SOURCES
@@ -101,7 +102,7 @@ def define(
     analysis = analyse(
         definition.query, session=pins, resolve=resolver, referee=referee, candidates=resolver.near
     )
-    columns = _named(definition, referee(definition.query))
+    columns = _named(definition, referee(without_qualify(tokenize(definition.query)).sql))
     analysis = _renamed(analysis, [column for column, _ in columns])
     swept = None
     if any(table in remote for table in analysis.tables):

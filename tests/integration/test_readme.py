@@ -28,7 +28,7 @@ def test_a_first_view(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
 def test_the_docs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for block in python_blocks(page):

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from viewkeeper.algebra.aggregates import GROUP_COUNT, Combine, Kept
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.relations import Filter, Join, Project, Relation, UnionAll
-from viewkeeper.algebra.rules.affected_keys import restrict
+from viewkeeper.algebra.rules.restrict import restrict
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, words
 from viewkeeper.algebra.summary_delta import (
     OPERATION,

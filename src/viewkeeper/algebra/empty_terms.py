@@ -19,7 +19,7 @@ from typing import TypeAlias
 from viewkeeper.algebra.expressions import Node, Tree, changes, members, places
 from viewkeeper.algebra.join_sizes import equal_columns
 from viewkeeper.algebra.provenance import scan_origin
-from viewkeeper.algebra.relations import Join, Relation, Scan, State
+from viewkeeper.algebra.relations import Aggregate, Distinct, Filter, Join, Project, Relation, Scan, State
 from viewkeeper.algebra.scalars import Scalar
 
 Value: TypeAlias = int | Decimal | str | bytes
@@ -118,9 +118,21 @@ def _of_delta(relation: Join, part: Tree, changed: Sequence[bool]) -> dict[str, 
     """The columns of a part's delta that hold nothing but values of changed rows, and the input of each:
     where only one of the relations changed."""
     inside = [place for place in places(members(part)) if changed[place]]
-    if len(inside) != 1:
+    if len(inside) != 1 or not _is_by_row(relation.inputs[inside[0]]):
         return {}
     return dict.fromkeys(relation.inputs[inside[0]].columns, relation.inputs[inside[0]])
+
+
+def _is_by_row(relation: Relation) -> bool:
+    """Whether a column that it passes on has in its delta only values that it has in the table's: a join or a
+    window brings rows that did not change themselves into it."""
+    match relation:
+        case Scan():
+            return True
+        case Filter() | Project() | Distinct() | Aggregate():
+            return _is_by_row(relation.child)
+        case _:
+            return False
 
 
 def _known(child: Relation, column: str, extents: ExtentsOf) -> Extents | None:

@@ -14,13 +14,17 @@ from viewkeeper.algebra.provenance import scan_origin
 from viewkeeper.algebra.reading_costs import UNKNOWN_WIDTH, is_broadcast, width
 from viewkeeper.algebra.relations import (
     Aggregate,
+    Constant,
     Distinct,
+    Exists,
     Filter,
     Join,
+    OuterJoin,
     Relation,
     Repeat,
     Scan,
     UnionAll,
+    Window,
     children,
     scans,
 )
@@ -43,6 +47,8 @@ def size(relation: Relation, leaves: Leaves) -> int | None:
     """Rows of a relation, at most or nearly so; ``None`` when unknown."""
     if isinstance(relation, Scan):
         return leaves.size(relation)
+    if isinstance(relation, Constant):
+        return relation.rows
     sizes = [size(child, leaves) for child in children(relation)]
     known = [each for each in sizes if each is not None]
     if len(known) < len(sizes):
@@ -79,8 +85,13 @@ def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
             )
             leaf = sum(known.delta(1 << place) for place in range(len(relation.inputs)))  # counted in inner
             return known_sum([*inner, round(cost(leaves.expression(relation, known), known) - leaf)])
-        case Aggregate() | Distinct():
+        case Aggregate() | Distinct() | Window():
             return known_sum([*inner, *sizes, *sizes])  # the affected keys, looked up before and after
+        case OuterJoin() | Exists():
+            # The other side of what changed; where the right side changed, that one too, before and after.
+            mine, theirs = (delta_size(child, leaves) != 0 for child in children(relation))
+            read = [sizes[1]] * mine + [sizes[0], sizes[1], sizes[1]] * theirs
+            return known_sum([*inner, *read])
         case _:
             return known_sum(inner)
 

@@ -19,13 +19,16 @@ from viewkeeper.algebra.join_sizes import equalities
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
+    Exists,
     Filter,
     Join,
+    OuterJoin,
     Project,
     Relation,
     Repeat,
     Scan,
     SemiJoin,
+    Window,
 )
 
 
@@ -79,6 +82,12 @@ def _keyed(relation: Relation, tables: Mapping[str, Sequence[str]]) -> _Keyed | 
             return _scanned(relation, tables.get(relation.table))
         case Filter() | SemiJoin():
             return _keyed(relation.child, tables)
+        case Exists() | Window():
+            below = _keyed(relation.child, tables)
+            return None if below is None else _wider(below, relation.columns)
+        case OuterJoin(full=False):
+            sides = _keyed(relation.left, tables), _keyed(relation.right, tables)
+            return _outer(relation, *sides)
         case Project():
             return _projected(relation, _keyed(relation.child, tables))
         case Join():
@@ -92,6 +101,27 @@ def _keyed(relation: Relation, tables: Mapping[str, Sequence[str]]) -> _Keyed | 
             return None if below is None else _Keyed(below.key | {relation.number}, below.dependencies)
         case _:
             return None
+
+
+def _wider(below: _Keyed, columns: Iterable[str]) -> _Keyed:
+    """The same rows with more columns, which depend on the whole row."""
+    return _Keyed(below.key, (*below.dependencies, _Dependency(below.key, frozenset(columns))))
+
+
+def _outer(relation: OuterJoin, left: _Keyed | None, right: _Keyed | None) -> _Keyed | None:
+    """A row of the left side is there once for each partner, which the right side's key tells apart (NULL,
+    where there is none); only once, if the condition sets that whole key equal to columns of the left."""
+    if left is None or right is None:
+        return None
+    equal = equalities(relation.conjuncts)
+    fixed = {
+        mine
+        for pair in equal
+        for mine, theirs in (pair, pair[::-1])
+        if mine in right.key and theirs in relation.left.columns
+    }
+    key = left.key if right.key <= fixed else left.key | right.key
+    return _Keyed(key, (*left.dependencies, _Dependency(key, frozenset(relation.columns))))
 
 
 def _with_key(columns: Iterable[str], all_columns: Iterable[str]) -> _Keyed:

@@ -9,14 +9,18 @@ from viewkeeper.algebra.join_sizes import equalities
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
+    Exists,
     Filter,
+    Generate,
     Join,
+    OuterJoin,
     Project,
     Relation,
     Scan,
     SemiJoin,
     Staged,
     TableAt,
+    Window,
     children,
 )
 
@@ -38,6 +42,10 @@ def origin(relation: Relation, column: str) -> tuple[Stored, str] | None:
             return origin(relation.child, column)
         case Filter() | Distinct() | SemiJoin():
             return origin(relation.child, column)
+        case Exists() | Window() | Generate() if column in relation.child.columns:
+            return origin(relation.child, column)
+        case OuterJoin(full=False) if column in relation.left.columns:
+            return origin(relation.left, column)
         case Join():
             child = next(child for child in relation.inputs if column in child.columns)
             return origin(child, column)

@@ -7,12 +7,12 @@ planner binds it to something physical: a table at a version, or a staged result
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
-from viewkeeper.algebra.scalars import Named, Scalar
+from viewkeeper.algebra.scalars import Named, Scalar, column
 
 
 class State(Enum):
@@ -34,6 +34,11 @@ def _require(condition: bool, message: str) -> None:  # noqa: FBT001  (reads lik
 def _distinct(names: tuple[str, ...], what: str) -> None:
     folded = [name.casefold() for name in names]
     _require(len(set(folded)) == len(folded), f"{what}: a column name occurs twice in {names}")
+
+
+def _require_columns(scalars: Iterable[Scalar], available: Iterable[str], what: str) -> None:
+    missing = frozenset[str]().union(*(scalar.columns for scalar in scalars)) - set(available)
+    _require(not missing, f"{what} reads {sorted(missing)}, which no input has")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,18 @@ class Nothing:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """Rows that stand in the query itself: ``VALUES (1, 'a'), (2, 'b')``, in the user's words."""
+
+    columns: tuple[str, ...]
+    text: str
+    rows: int
+
+    def __post_init__(self) -> None:
+        _distinct(self.columns, "constant")
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """σ: the rows for which the predicate is true."""
 
@@ -156,6 +173,52 @@ class Join:
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(name for child in self.inputs for name in child.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class OuterJoin:
+    """⟕: the joined rows, and the rows of the left side that have no partner, with NULLs beside them;
+    ``full`` (⟗): those of the right side, too."""
+
+    left: Relation
+    right: Relation
+    conjuncts: tuple[Scalar, ...]
+    full: bool = False
+    broadcast: bool = False
+    """Whether the right side is known to be small."""
+
+    def __post_init__(self) -> None:
+        _distinct(self.columns, "outer join")
+        _require_columns(self.conjuncts, self.columns, "an outer join's condition")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.left.columns, *self.right.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """⋉ under any condition: the rows of the child for which some row of ``among`` makes every conjunct true;
+    ``anti`` (▷): the others. With a ``mark`` all rows are kept, and that column tells which they are."""
+
+    child: Relation
+    among: Relation
+    conjuncts: tuple[Scalar, ...]
+    anti: bool = False
+    mark: str | None = None
+    broadcast: bool = False
+    """Whether ``among`` is known to be small."""
+
+    def __post_init__(self) -> None:
+        both = (*self.child.columns, *self.among.columns)
+        _distinct(both, "exists")
+        _distinct(self.columns, "exists")
+        _require(not (self.anti and self.mark), "a mark tells both")
+        _require_columns(self.conjuncts, both, "the condition of an EXISTS")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns if self.mark is None else (*self.child.columns, self.mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +323,53 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A function over a window and the column it makes. ``scalar`` is the whole call, with its OVER;
+    ``arguments`` is what an aggregate adds up, unless the window fixes the order in which it does."""
+
+    name: str
+    scalar: Scalar
+    function: str = ""
+    arguments: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Functions over windows: to each row what they say of the rows that have the same keys."""
+
+    child: Relation
+    keys: tuple[str, ...]
+    calls: tuple[WindowCall, ...]
+
+    def __post_init__(self) -> None:
+        _distinct(self.columns, "window")
+        read = [column(key) for key in self.keys] + [call.scalar for call in self.calls]
+        _require_columns(read, self.child.columns, "a window")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, *(call.name for call in self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """LATERAL VIEW: each row with every row that a generator makes of it; ``outer``: at least once."""
+
+    child: Relation
+    call: Scalar
+    names: tuple[str, ...]
+    outer: bool = False
+
+    def __post_init__(self) -> None:
+        _distinct(self.columns, "generate")
+        _require_columns([self.call], self.child.columns, "a generator")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, *self.names)
+
+
+@dataclass(frozen=True, slots=True)
 class Expand:
     """Each row of the child as often as its count column says; the count column goes."""
 
@@ -290,32 +400,43 @@ class Repeat:
         return (*self.child.columns, self.number)
 
 
-Leaf: TypeAlias = Scan | TableAt | Staged | Nothing
+Leaf: TypeAlias = Scan | TableAt | Staged | Nothing | Constant
 
 Relation: TypeAlias = (
     Scan
     | TableAt
     | Staged
     | Nothing
+    | Constant
     | Filter
     | Project
     | Join
+    | OuterJoin
+    | Exists
     | SemiJoin
     | UnionAll
     | Distinct
     | Aggregate
+    | Window
+    | Generate
     | Expand
     | Repeat
 )
+
+_LEAVES = (Scan, TableAt, Staged, Nothing, Constant)
 
 
 def children(relation: Relation) -> tuple[Relation, ...]:
     """The inputs of a relation, left to right."""
     match relation:
-        case Scan() | TableAt() | Staged() | Nothing():
+        case Scan() | TableAt() | Staged() | Nothing() | Constant():
             return ()
         case Join() | UnionAll():
             return relation.inputs
+        case OuterJoin():
+            return (relation.left, relation.right)
+        case Exists():
+            return (relation.child, relation.among)
         case SemiJoin():
             return (relation.child, relation.keys)
         case _:
@@ -325,10 +446,14 @@ def children(relation: Relation) -> tuple[Relation, ...]:
 def map_children(relation: Relation, replaced: Callable[[Relation], Relation]) -> Relation:
     """The relation over other inputs."""
     match relation:
-        case Scan() | TableAt() | Staged() | Nothing():
+        case Scan() | TableAt() | Staged() | Nothing() | Constant():
             return relation
         case Join() | UnionAll():
             return replace(relation, inputs=tuple(replaced(each) for each in relation.inputs))
+        case OuterJoin():
+            return replace(relation, left=replaced(relation.left), right=replaced(relation.right))
+        case Exists():
+            return replace(relation, child=replaced(relation.child), among=replaced(relation.among))
         case SemiJoin():
             return replace(relation, child=replaced(relation.child), keys=replaced(relation.keys))
         case _:
@@ -337,14 +462,14 @@ def map_children(relation: Relation, replaced: Callable[[Relation], Relation]) -
 
 def map_leaves(relation: Relation, replaced: Callable[[Leaf], Relation]) -> Relation:
     """The relation with something else in the place of each leaf."""
-    if isinstance(relation, (Scan, TableAt, Staged, Nothing)):
+    if isinstance(relation, _LEAVES):
         return replaced(relation)
     return map_children(relation, lambda child: map_leaves(child, replaced))
 
 
 def leaves(relation: Relation) -> tuple[Leaf, ...]:
     """Every leaf, left to right."""
-    if isinstance(relation, (Scan, TableAt, Staged, Nothing)):
+    if isinstance(relation, _LEAVES):
         return (relation,)
     return tuple(leaf for child in children(relation) for leaf in leaves(child))
 

@@ -31,8 +31,8 @@ from viewkeeper.algebra.relations import (
     SemiJoin,
     UnionAll,
 )
-from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.leaves import Leaves, new
+from viewkeeper.algebra.rules.restrict import restrict
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep, words
 
 OPERATION = "_vk_op"

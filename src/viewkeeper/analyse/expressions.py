@@ -53,8 +53,8 @@ class Reader:
 
         ``known`` are the names that may be columns here: should one of them stand somewhere that the walk
         has not accounted for, the expression is not understood. ``aggregate`` is the one call of an
-        aggregate that may stand in it."""
-        where = span(node)
+        aggregate (or of a generator, or of a window function) that may stand in it."""
+        where = span(node) or self._extent_of_call(node)
         if where is None:
             raise self.not_understood(node)
         cuts = _Cuts(aggregate=aggregate)
@@ -192,6 +192,22 @@ class Reader:
             raise self.not_understood(node)
         return where
 
+    def _extent_of_call(self, node: exp.Expr) -> tuple[int, int] | None:
+        """The tokens of a call with what follows it, FILTER and the like: up to the OVER of a window."""
+        start = innermost(node).meta.get("start")
+        if start is None or start not in self.text.index_at:
+            return None
+        first = self.text.index_at[start]
+        if isinstance(node, exp.Anonymous):
+            end = call_end(node)
+            return None if end is None else (first, end)
+        depth = 0
+        for index in range(first, len(self.text.tokens)):
+            if depth == 0 and self.text.word(index) == "OVER":
+                return first, index
+            depth += {"(": 1, ")": -1}.get(self.text.word(index), 0)
+        return None
+
     def _index(self, identifier: exp.Expr) -> int:
         start = identifier.meta.get("start")
         if start is None or start not in self.text.index_at:
@@ -285,8 +301,8 @@ def _merged(pieces: Iterator[str | Column]) -> Iterator[str | Column]:
 
 
 def innermost(node: exp.Expr) -> exp.Expr:
-    """The call that FILTER and WITHIN GROUP stand around."""
-    while isinstance(node, exp.Filter | exp.WithinGroup):
+    """The call that FILTER, WITHIN GROUP and IGNORE NULLS stand around."""
+    while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
     return node
 

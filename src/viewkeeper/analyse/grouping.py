@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -64,19 +64,34 @@ def has_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
-        return any(has_aggregate(child) for child in node.this.iter_expressions())
+        inside = [*innermost(node.this).iter_expressions(), *(node.args.get("partition_by") or ())]
+        order = node.args.get("order")
+        return any(has_aggregate(child) for child in (*inside, *(order.expressions if order else ())))
     if isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES:
         return True
     return any(has_aggregate(child) for child in node.iter_expressions())
+
+
+Replaced = Callable[[exp.Expr, Callable[..., Scalar]], "Scalar | None"]
+"""What stands for an expression that is taken out of the select list, given how to read what is inside it."""
 
 
 class Grouping:
     """Reads one grouped SELECT."""
 
     def __init__(
-        self, reader: Reader, names: Names, scope: Scope, group: exp.Group | None, items: Sequence[Item]
+        self,
+        reader: Reader,
+        names: Names,
+        scope: Scope,
+        group: exp.Group | None,
+        items: Sequence[Item],
+        replaced: Replaced = lambda *_: None,
+        more_keys: Sequence[Scalar] = (),
     ) -> None:
+        """``replaced`` knows what stands for windows and subqueries; ``more_keys`` are grouped by as well."""
         self._reader = reader
+        self._replaced = replaced
         self._names = names
         self._scope = scope
         self._items = items
@@ -86,12 +101,29 @@ class Grouping:
         self._sets: list[frozenset[int]] = []
         self._set = ""
         self._keys = self._read_keys(group)
+        self.more_keys = [self._more(scalar) for scalar in more_keys]
 
-    def build(self, child: Relation, having: exp.Having | None) -> tuple[Relation, list[Scalar]]:
-        """The aggregate over the child, filtered by HAVING, and the select list over it."""
+    def _more(self, scalar: Scalar) -> str:
+        """The column of a key that the query does not name itself."""
+        if self._sets:
+            raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason("a subquery with grouping sets"))
+        known = next((key for key in self._keys if same_key(key.scalar) == same_key(scalar)), None)
+        if known is None:
+            known = _Key(next(iter(scalar.columns)) if scalar.is_column else self._names.fresh("key"), scalar)
+            self._keys.append(known)
+        return known.name
+
+    def build(
+        self,
+        child: Relation,
+        having: exp.Having | None,
+        attach: Callable[[Relation], Relation] = lambda relation: relation,
+    ) -> tuple[Relation, list[Scalar]]:
+        """The aggregate over the child, filtered by HAVING, and the select list over it; ``attach`` joins the
+        groups with what the expressions over them need besides."""
         scalars = [self._read_item(item) for item in self._items]
         condition = self._read_having(having) if having is not None else None
-        relation: Relation = self._aggregate(child)
+        relation = attach(self._aggregate(child))
         if condition is not None:
             relation = Filter(relation, condition)
         return relation, scalars
@@ -219,14 +251,10 @@ class Grouping:
                     return column(key.name)
             raise NotIncremental(ReasonCode.GROUPING_EXPRESSION.reason(item.name or "a column"))
         self._wish = item.name if _aggregate_called(item.node) is not None else None
-        scalar = self._over_groups(item.node)
+        scalar = self.over_groups(item.node)
         if item.name is not None:
             self._aliases.setdefault(self._scope.fold(item.name), scalar)
         return scalar
-
-    def _over_groups(self, node: exp.Expr) -> Scalar:
-        known = self._scope.names() | self._aliases.keys()
-        return self._reader.scalar(node, self._lookup, known, self._replace)
 
     def _read_having(self, having: exp.Having) -> Scalar:
         self._wish = None
@@ -241,7 +269,7 @@ class Grouping:
             # An aggregate cannot hold another, so inside one the column of FROM is meant.
             if not (self._is_aggregated(alias) and _inside_aggregate(reference)):
                 raise self._reader.not_understood(reference)
-        return self._over_groups(having.this)
+        return self.over_groups(having.this)
 
     def _is_aggregated(self, scalar: Scalar) -> bool:
         return any(call.name in scalar.columns for call in self._calls.values())
@@ -259,7 +287,22 @@ class Grouping:
             return None
         return (alias.parts if alias.is_column else ("(", *alias.parts, ")")), 1
 
+    def over_groups(self, node: exp.Expr, function: exp.Expr | None = None) -> Scalar:
+        """An expression over the groups. ``function`` is a window function that may stand in it: that is no
+        aggregate of the groups."""
+
+        def replace(inner: exp.Expr) -> Scalar | None:
+            if function is not None and innermost(inner) is function:
+                return None
+            return self._replace(inner)
+
+        known = self._scope.names() | self._aliases.keys()
+        return self._reader.scalar(node, self._lookup, known, replace, aggregate=function)
+
     def _replace(self, node: exp.Expr) -> Scalar | None:
+        found = self._replaced(node, self.over_groups)
+        if found is not None:
+            return found
         called = _aggregate_called(node)
         if called is not None:
             return self._call(node, called)

@@ -1,7 +1,8 @@
 """From the tree of a query to the algebra's normal form.
 
 One SELECT becomes, from the inside out: Join or Filter (FROM, WHERE), Aggregate over a projection of its
-keys and arguments (GROUP BY), Filter (HAVING), Project (the select list), Distinct.
+keys and arguments (GROUP BY), Filter (HAVING), Window, Project (the select list), Distinct; LIMIT is a Filter
+over the number that each row has in the order. Subqueries inside expressions are joined where these stand.
 """
 
 from __future__ import annotations
@@ -20,18 +21,31 @@ from viewkeeper.analyse.from_clause import (
     Cte,
     Environment,
     FromReader,
+    Inputs,
     column_lookup,
+    constant,
+    inputs_of,
     only,
 )
-from viewkeeper.analyse.grouping import Grouping, has_aggregate
+from viewkeeper.analyse.functions import GENERATORS
+from viewkeeper.analyse.grouping import Grouping, Replaced, has_aggregate
+from viewkeeper.analyse.limits import is_limited, limited, ordered_by
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Names, Output, Scope
+from viewkeeper.analyse.set_operations import counted_sides, intersect, subtract
+from viewkeeper.analyse.subqueries import Block, Condition, Subqueries, has_subquery
 from viewkeeper.analyse.tidy import project
+from viewkeeper.analyse.windows import Windows, direction, named_windows
 
 _MEANINGLESS = ("order", "sort", "cluster", "distribute", "hint", "windows")
 """Clauses that say nothing about which rows there are: order without LIMIT, placement, hints, and windows
 that a window function would have to use."""
+_CLAUSES = (
+    *("expressions", "from_", "joins", "laterals", "where", "group", "having", "distinct", "with_"),
+    *("limit", "offset"),
+)
+_SIDES = ("this", "expression", "distinct", "with_", "limit", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +79,20 @@ class QueryReader:
             case exp.Select():
                 return self._select(node, environment)
             case exp.Union():
-                return self._union(node, environment)
+                built = self._union(node, environment)
             case exp.SetOperation():
-                raise self._reader.stop(ReasonCode.SET_OPERATION, node, type(node).__name__.upper())
+                built = self._set_operation(node, environment)
             case exp.Subquery():
-                only(self._reader, node, "this", "with_", "alias", *_MEANINGLESS)
-                return self.read(node.this, environment)
+                only(self._reader, node, "this", "with_", "alias", "limit", "offset", *_MEANINGLESS)
+                built = self.read(node.this, environment)
             case exp.Values():
-                raise self._reader.stop(ReasonCode.NO_TABLE, node, "VALUES")
+                only(self._reader, node, "expressions", "alias")
+                built = constant(self._reader, self._names, node)
             case _:
                 raise self._reader.not_understood(node)
+        if not is_limited(node):
+            return built
+        return limited(built, self._order_of_outputs(node, built), node, self._reader, self._names)
 
     def _with(self, node: exp.Expr, environment: Environment) -> Environment:
         clause = node.args.get("with_")
@@ -90,29 +108,186 @@ class QueryReader:
             environment = {**environment, alias.name.lower(): Cte(cte.this, columns, environment)}
         return environment
 
+    # One SELECT
+
+    def block(self, select: exp.Select, environment: Environment, outer: Scope | None) -> Block:
+        """FROM and WHERE. Conditions that read columns of ``outer`` are kept apart."""
+        only(self._reader, select, *_CLAUSES, *_MEANINGLESS)
+        inputs = self._from.read(select, environment, outer)
+        where = select.args.get("where")
+        if where is None:
+            return Block(select, environment, inputs, ())
+        correlated: list[Condition] = []
+        waiting: list[exp.Expr] = []
+        available = {name for relation in inputs.relations for name in relation.columns}
+        for node in self._from.operands_of_and(where.this):
+            if has_subquery(node):
+                waiting.append(node)
+                continue
+            scalar = self._over_rows(node, inputs.scope)
+            if scalar.columns <= available:
+                inputs = inputs.where([scalar])
+            else:
+                correlated.append(self._condition(node, scalar, inputs.scope, available))
+        if waiting:
+            inputs = self._with_subqueries(inputs, environment, waiting)
+        return Block(select, environment, inputs, tuple(correlated))
+
+    def _condition(self, node: exp.Expr, scalar: Scalar, scope: Scope, available: set[str]) -> Condition:
+        if isinstance(node, exp.EQ | exp.NullSafeEQ):
+            operator = "=" if isinstance(node, exp.EQ) else "<=>"
+            sides = [self._over_rows(each, scope) for each in (node.this, node.expression)]
+            for inner, outer in (sides, sides[::-1]):
+                if inner.columns and inner.columns <= available and not outer.columns & available:
+                    return Condition(scalar, outer, inner, operator)
+        return Condition(scalar)
+
+    def _with_subqueries(
+        self, inputs: Inputs, environment: Environment, conditions: Sequence[exp.Expr]
+    ) -> Inputs:
+        """WHERE, as far as it is about subqueries."""
+        scope = inputs.scope
+        subqueries = Subqueries(self._reader, self._names, self, environment, scope)
+        relation = inputs.relation()
+        rest: list[Scalar] = []
+        for node in conditions:
+            if not subqueries.condition(node, lambda each: self._over_rows(each, scope)):
+                rest.append(self._over_rows(node, scope, subqueries))
+            relation = subqueries.attach(relation)
+        return inputs_of(relation, scope).where(rest)
+
+    def is_grouped(self, block: Block) -> bool:
+        """Whether it aggregates."""
+        nodes = [item.node for item in self._items(block.select, block.inputs.scope)]
+        return block.select.args.get("group") is not None or any(
+            has_aggregate(node) for node in nodes if node is not None
+        )
+
+    def selected(self, block: Block) -> list[Scalar]:
+        """What it selects, row by row."""
+        scope = block.inputs.scope
+        return self._scalars(self._items(block.select, scope), scope, lambda *_: None)
+
+    def grouped(
+        self, block: Block, relation: Relation, keys: Sequence[Scalar]
+    ) -> tuple[Relation, list[Scalar], list[str]]:
+        """Its groups, by these keys as well."""
+        select, scope = block.select, block.inputs.scope
+        items = self._items(select, scope)
+        grouping = Grouping(self._reader, self._names, scope, select.args.get("group"), items, more_keys=keys)
+        built, scalars = grouping.build(relation, select.args.get("having"))
+        return built, scalars, grouping.more_keys
+
     def _select(self, node: exp.Select, environment: Environment) -> Built:
-        allowed = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "with_")
-        only(self._reader, node, *allowed, *_MEANINGLESS)
-        inputs = self._from.read(node, environment)
-        if node.args.get("where") is not None:
-            inputs = inputs.where(self._from.conjuncts(node.args["where"].this, inputs.scope))
-        items = self._items(node, inputs.scope)
-        relation, having = inputs.relation(), node.args.get("having")
+        block = self.block(node, environment, None)
+        inputs, having = block.inputs, node.args.get("having")
+        inputs, items = self._generated(inputs, self._items(node, inputs.scope))
+        order = self._order(node, items, inputs.scope)
+        shown = len(items)
+        items = [*items, *order.hidden]
+        scope = inputs.scope
+        subqueries = Subqueries(self._reader, self._names, self, environment, scope)
+        windows = Windows(self._reader, self._names, named_windows(node))
+
+        def replaced(inner: exp.Expr, read: Callable[..., Scalar]) -> Scalar | None:
+            found = windows.replace(inner, read)
+            return subqueries.replace(inner, read) if found is None else found
+
         nodes = [item.node for item in items if item.node is not None]
         if node.args.get("group") is not None or any(map(has_aggregate, nodes)):
-            grouping = Grouping(self._reader, self._names, inputs.scope, node.args.get("group"), items)
-            relation, scalars = grouping.build(relation, having)
+            grouping = Grouping(self._reader, self._names, scope, node.args.get("group"), items, replaced)
+            relation, scalars = grouping.build(inputs.relation(), having, subqueries.attach)
         elif having is not None:
             raise self._reader.not_understood(having, "HAVING without GROUP BY")
         else:
-            scalars = self._scalars(items, inputs.scope)
+            scalars = self._scalars(items, scope, replaced)
+            relation = subqueries.attach(inputs.relation())
+        used = frozenset[str]().union(*(scalar.columns for scalar in scalars))
+        relation = windows.over(relation, used)
         built = self._projected(relation, items, scalars)
         distinct = node.args.get("distinct")
-        if distinct is None:
+        if distinct is not None:
+            only(self._reader, distinct)
+            if order.hidden:
+                raise self._reader.not_understood(node, "ORDER BY with DISTINCT")
+            kept = project(built.relation, [Named(out.column, column(out.column)) for out in built.outputs])
+            built = Built(Distinct(kept), built.outputs)
+        if not is_limited(node):
             return built
-        only(self._reader, distinct)
-        kept = project(built.relation, [Named(out.column, column(out.column)) for out in built.outputs])
-        return Built(Distinct(kept), built.outputs)
+        outputs = built.outputs
+        ordered = [(outputs[at].column, down) for at, down in order.by]
+        return limited(Built(built.relation, outputs[:shown]), ordered, node, self._reader, self._names)
+
+    def _over_rows(self, node: exp.Expr, scope: Scope, subqueries: Subqueries | None = None) -> Scalar:
+        """An expression over the rows of FROM."""
+
+        def replace(inner: exp.Expr) -> Scalar | None:
+            if subqueries is None:
+                return None
+            return subqueries.replace(inner, lambda each: self._over_rows(each, scope, subqueries))
+
+        return self._reader.scalar(node, column_lookup(scope), scope.names(), replace)
+
+    def _generated(self, inputs: Inputs, items: list[SelectItem]) -> tuple[Inputs, list[SelectItem]]:
+        """A generator in the select list, as if it were a lateral view."""
+        result: list[SelectItem] = []
+        for item in items:
+            called, wishes = _generator(item)
+            if called is None:
+                result.append(item)
+                continue
+            scope = inputs.scope
+            call = self._reader.scalar(called, column_lookup(scope), scope.names(), aggregate=called)
+            known = len(scope.visible)
+            inputs = self._from.generated(inputs, called, call, wishes)
+            result += [SelectItem(each.name, None, each) for each in inputs.scope.visible[known:]]
+        return inputs, result
+
+    # ORDER BY … LIMIT
+
+    def _order(self, node: exp.Select, items: Sequence[SelectItem], scope: Scope) -> _Order:
+        """By which columns a limited SELECT is ordered: those that it shows, or others beside them."""
+        by: list[tuple[int, str]] = []
+        hidden: list[SelectItem] = []
+        if not is_limited(node):
+            return _Order((), ())
+        for each in ordered_by(node):
+            at = self._place(each.this, items, scope)
+            if at is None:
+                at = len(items) + len(hidden)
+                hidden.append(SelectItem(None, each.this))
+            by.append((at, direction(each)))
+        return _Order(tuple(by), tuple(hidden))
+
+    def _place(self, node: exp.Expr, items: Sequence[SelectItem], scope: Scope) -> int | None:
+        """Which item of the select list is meant, if one is: its number, its name."""
+        if isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal():
+            if not 1 <= int(node.name) <= len(items):
+                raise self._reader.not_understood(node)
+            return int(node.name) - 1
+        if isinstance(node, exp.Column) and len(dotted(node)) == 1:
+            named = [
+                at
+                for at, item in enumerate(items)
+                if item.name and scope.fold(item.name) == scope.fold(node.name)
+            ]
+            return named[0] if named else None
+        shown = {scope.fold(item.name) for item in items if item.name and item.node is not None}
+        for reference in node.find_all(exp.Column):
+            if scope.fold(reference.parts[0].name) in shown:
+                raise self._reader.not_understood(node)  # a column of FROM, or that of the select list?
+        return None
+
+    def _order_of_outputs(self, node: exp.Expr, built: Built) -> list[tuple[str, str]]:
+        items = [SelectItem(output.name, None, output) for output in built.outputs]
+        scope = Scope((), built.outputs)
+        found: list[tuple[str, str]] = []
+        for each in ordered_by(node):
+            at = self._place(each.this, items, scope)
+            if at is None:
+                raise self._reader.not_understood(each.this)
+            found.append((built.outputs[at].column, direction(each)))
+        return found
 
     def _items(self, node: exp.Select, scope: Scope) -> list[SelectItem]:
         items: list[SelectItem] = []
@@ -123,8 +298,6 @@ class QueryReader:
                 items += self._qualified_star(item, scope)
             elif isinstance(item, exp.Alias):
                 items.append(SelectItem(item.alias, item.this))
-            elif isinstance(item, exp.Aliases):
-                raise self._reader.stop(ReasonCode.LATERAL_VIEW, item, "a function with several columns")
             else:
                 items.append(SelectItem(self._given_name(item), item))
         return items
@@ -162,19 +335,31 @@ class QueryReader:
             if output.name is None or scope.fold(output.name) not in left_out
         ]
 
-    def _scalars(self, items: Sequence[SelectItem], scope: Scope) -> list[Scalar]:
+    def _scalars(self, items: Sequence[SelectItem], scope: Scope, replaced: Replaced) -> list[Scalar]:
         aliases: dict[str, Scalar] = {}
         scalars: list[Scalar] = []
         for item in items:
             if item.node is None:
                 scalars.append(_star_column(item))
                 continue
-            lookup = lateral_lookup(column_lookup(scope), aliases, scope)
-            scalar = self._reader.scalar(item.node, lookup, scope.names() | aliases.keys())
+            scalar = self._item(item.node, scope, aliases, replaced)
             scalars.append(scalar)
             if item.name is not None:
                 aliases.setdefault(scope.fold(item.name), scalar)
         return scalars
+
+    def _item(self, node: exp.Expr, scope: Scope, aliases: dict[str, Scalar], replaced: Replaced) -> Scalar:
+        """An expression of the select list, which may use what stands to the left of it."""
+        lookup = lateral_lookup(column_lookup(scope), aliases, scope)
+        known = scope.names() | aliases.keys()
+
+        def read(inner: exp.Expr, function: exp.Expr | None = None) -> Scalar:
+            return self._reader.scalar(inner, lookup, known, replace, aggregate=function)
+
+        def replace(inner: exp.Expr) -> Scalar | None:
+            return replaced(inner, read)
+
+        return read(node)
 
     def _projected(self, relation: Relation, items: Sequence[SelectItem], scalars: Sequence[Scalar]) -> Built:
         named: list[Named] = []
@@ -192,12 +377,11 @@ class QueryReader:
             return Built(relation, tuple(outputs))
         return Built(project(relation, named), tuple(outputs))
 
+    # Set operations
+
     def _union(self, node: exp.Union, environment: Environment) -> Built:
-        only(self._reader, node, "this", "expression", "distinct", "with_", *_MEANINGLESS)
-        branches = [self.read(side, environment) for side in (node.this, node.expression)]
-        first = branches[0]
-        if any(len(branch.outputs) != len(first.outputs) for branch in branches):
-            raise self._reader.not_understood(node, "UNION of different numbers of columns")
+        only(self._reader, node, *_SIDES, *_MEANINGLESS)
+        first, *_ = branches = self._branches(node, environment)
         names = [self._names.fresh(output.name or "column") for output in first.outputs]
         inputs: list[Relation] = []
         for branch in branches:
@@ -208,6 +392,42 @@ class QueryReader:
         outputs = tuple(Output(out.name, name) for out, name in zip(first.outputs, names, strict=True))
         union = UnionAll(tuple(inputs))
         return Built(Distinct(union) if node.args.get("distinct") else union, outputs)
+
+    def _set_operation(self, node: exp.SetOperation, environment: Environment) -> Built:
+        """INTERSECT and EXCEPT."""
+        only(self._reader, node, *_SIDES, *_MEANINGLESS)
+        first, second = self._branches(node, environment)
+        names = [self._names.fresh(output.name or "column") for output in first.outputs]
+        left, right = (_renamed(each.relation, each.outputs, names) for each in (first, second))
+        outputs = tuple(Output(out.name, name) for out, name in zip(first.outputs, names, strict=True))
+        counted = counted_sides(left, right, self._names)
+        combined = intersect if isinstance(node, exp.Intersect) else subtract
+        return Built(combined(counted, distinct=bool(node.args.get("distinct"))), outputs)
+
+    def _branches(self, node: exp.SetOperation, environment: Environment) -> list[Built]:
+        branches = [self.read(side, environment) for side in (node.this, node.expression)]
+        if len(branches[0].outputs) != len(branches[1].outputs):
+            raise self._reader.not_understood(node, f"{node.key.upper()} of different numbers of columns")
+        return branches
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The places of the items by which rows are ordered, each with its direction, and those items that the
+    select list does not show."""
+
+    by: tuple[tuple[int, str], ...]
+    hidden: tuple[SelectItem, ...]
+
+
+def _generator(item: SelectItem) -> tuple[exp.Expr | None, list[str]]:
+    """The generator that an item of the select list calls, and the names of its columns."""
+    node, wishes = item.node, [item.name] if item.name else []
+    if isinstance(node, exp.Aliases):
+        node, wishes = node.this, [each.name for each in node.expressions]
+    if isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS:
+        return node, wishes
+    return None, []
 
 
 def lateral_lookup(columns: Lookup, aliases: dict[str, Scalar], scope: Scope) -> Lookup:

@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sqlglot import exp
 
-from viewkeeper.algebra.relations import IllFormed, Relation, scans
+from viewkeeper.algebra.relations import IllFormed, Relation, Window, children, scans
 from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.analyse.analysis import Analysis, QueryText, Reason
 from viewkeeper.analyse.canonical import canonical
 from viewkeeper.analyse.expressions import Reader
 from viewkeeper.analyse.holes import Resolve, query_text, refuse_paths
 from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
+from viewkeeper.analyse.qualify import without_qualify
 from viewkeeper.analyse.queries import QueryReader
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.refusals import refuse
@@ -60,6 +61,7 @@ def analyse(
     except NotParsed as error:
         raise DefinitionError(f"The query cannot be read: {error}", code="VK-SYNTAX") from error
     refuse(text)
+    text = without_qualify(text)
     refuse_paths(text, resolve)
     original = text.sql[: text.tokens[-1].end + 1]
     schema = _ask(referee, original, candidates)
@@ -74,7 +76,15 @@ def analyse(
         _check_same(relation, names, schema, referee)
     except NotIncremental as stop:
         return Analysis(holes, None, stop.reason)
+    if has_window(relation):
+        # Rows that tie are told apart in what was read, and may be mixed up by the text.
+        holes = query_text(tokenize(print_relation(relation)), resolve)
     return Analysis(holes, relation, None)
+
+
+def has_window(relation: Relation) -> bool:
+    """Whether the relation numbers or orders rows."""
+    return isinstance(relation, Window) or any(map(has_window, children(relation)))
 
 
 def _relation(

@@ -11,18 +11,14 @@ from viewkeeper.errors import Position
 class ReasonCode(Enum):
     """The stable codes; none is ever renamed or given another meaning."""
 
-    OUTER_JOIN = "OUTER_JOIN"
-    SEMI_OR_ANTI_JOIN = "SEMI_OR_ANTI_JOIN"
     SUBQUERY_EXPRESSION = "SUBQUERY_EXPRESSION"
     WINDOW_FUNCTION = "WINDOW_FUNCTION"
-    SET_OPERATION = "SET_OPERATION"
     LIMIT = "LIMIT"
     AGGREGATE_FUNCTION = "AGGREGATE_FUNCTION"
     GROUPING_EXPRESSION = "GROUPING_EXPRESSION"
     TIME_WINDOW = "TIME_WINDOW"
     LATERAL_VIEW = "LATERAL_VIEW"
     PIVOT = "PIVOT"
-    NO_TABLE = "NO_TABLE"
     TABLE_FUNCTION = "TABLE_FUNCTION"
     RECURSIVE_CTE = "RECURSIVE_CTE"
     USER_FUNCTION = "USER_FUNCTION"
@@ -33,6 +29,12 @@ class ReasonCode(Enum):
     NOT_PARSED = "NOT_PARSED"
     NOT_UNDERSTOOD = "NOT_UNDERSTOOD"
     REGENERATED_DIFFERS = "REGENERATED_DIFFERS"
+
+    @property
+    def told(self) -> tuple[str, str | None]:
+        """The sentence, with … for what it is about, and what would help."""
+        sentence, remedy = _WORDS[self]
+        return sentence.format(*"…" * 3), remedy
 
     def reason(self, *values: str, at: Position | None = None) -> Reason:
         """The reason in words, about these things, at this place."""
@@ -46,21 +48,15 @@ _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
         "{0} of {1} values inside the query cannot be computed again bit by bit",
         "a decimal can, and so can a view of its own that the query then reads",
     ),
-    ReasonCode.OUTER_JOIN: (
-        "the {0} join is not kept incrementally yet",
-        "an inner join is, where it means the same",
-    ),
-    ReasonCode.SEMI_OR_ANTI_JOIN: (
-        "the {0} join is not kept incrementally yet",
-        "an inner join with DISTINCT keys is",
-    ),
     ReasonCode.SUBQUERY_EXPRESSION: (
-        "a subquery inside an expression is not kept incrementally yet",
+        "this subquery inside an expression is not kept incrementally",
         "a join with the subquery in FROM is",
     ),
-    ReasonCode.WINDOW_FUNCTION: ("the window function {0} is not kept incrementally yet", None),
-    ReasonCode.SET_OPERATION: ("{0} is not kept incrementally yet", "UNION and UNION ALL are"),
-    ReasonCode.LIMIT: ("{0} is not kept incrementally yet", None),
+    ReasonCode.WINDOW_FUNCTION: (
+        "the window function {0} is not kept incrementally",
+        "its answer is approximate or not a matter of the rows alone",
+    ),
+    ReasonCode.LIMIT: ("{0} that is not a number cannot be kept incrementally", "write the number itself"),
     ReasonCode.AGGREGATE_FUNCTION: (
         "the aggregate {0} is not kept incrementally",
         "its answer is approximate or not a matter of the rows alone",
@@ -73,9 +69,11 @@ _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
         "the time window {0} is not kept incrementally yet",
         "date_trunc(…) as a key is",
     ),
-    ReasonCode.LATERAL_VIEW: ("{0} is not kept incrementally yet", None),
+    ReasonCode.LATERAL_VIEW: (
+        "{0} is not kept incrementally",
+        "LATERAL VIEW with explode, posexplode, inline, stack or json_tuple and names for its columns is",
+    ),
     ReasonCode.PIVOT: ("{0} is not kept incrementally yet", None),
-    ReasonCode.NO_TABLE: ("the query reads rows that stand in the query itself ({0})", None),
     ReasonCode.TABLE_FUNCTION: ("the table function {0} is not kept incrementally yet", None),
     ReasonCode.RECURSIVE_CTE: ("a recursive WITH is not kept incrementally yet", None),
     ReasonCode.USER_FUNCTION: (

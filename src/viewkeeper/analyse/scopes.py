@@ -31,11 +31,13 @@ class Origin:
 class Scope:
     """What an expression can see: the items of FROM, and the columns that need no qualifier.
 
-    The two differ under USING, where the right side's key can still be named with its table."""
+    The two differ under USING, where the right side's key can still be named with its table. ``outer`` is
+    what stands around a subquery: a name that means nothing inside may mean something there."""
 
     origins: tuple[Origin, ...]
     visible: tuple[Output, ...]
     case_sensitive: bool = False
+    outer: Scope | None = None
 
     def fold(self, name: str) -> str:
         """The name, so that equal ones are equal."""
@@ -54,7 +56,9 @@ class Scope:
             if found:
                 return found, length + 1
         found = self._one(output for output in self.visible if self._same(output.name, parts[0]))
-        return (found, 1) if found else None
+        if found:
+            return found, 1
+        return None if self.outer is None else self.outer.resolve(parts)
 
     def qualified(self, qualifier: Sequence[str]) -> list[Origin]:
         """The items of FROM that this qualifier can mean."""
@@ -69,7 +73,8 @@ class Scope:
         """Every name, folded, that may stand first in a reference."""
         outputs = (output for origin in self.origins for output in origin.outputs)
         columns = {self.fold(output.name) for output in (*outputs, *self.visible) if output.name}
-        return frozenset(columns | {self.fold(part) for origin in self.origins for part in origin.qualifier})
+        around = frozenset[str]() if self.outer is None else self.outer.names()
+        return around | columns | {self.fold(part) for origin in self.origins for part in origin.qualifier}
 
     def _same(self, name: str | None, wanted: str) -> bool:
         return name is not None and self.fold(name) == self.fold(wanted)
@@ -87,6 +92,14 @@ class Names:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = {name.lower() for name in taken}
+
+    def taken(self) -> frozenset[str]:
+        """The names that are gone, to be given back with :meth:`forget`."""
+        return frozenset(self._taken)
+
+    def forget(self, but: frozenset[str]) -> None:
+        """Take all names back but these: what they were for came to nothing."""
+        self._taken = set(but)
 
     def fresh(self, wish: str) -> str:
         """The wish itself if it is free, else ``wish_2``, ``wish_3`` …; never one of our hidden names."""

@@ -9,11 +9,15 @@ from typing_extensions import assert_never
 
 from viewkeeper.algebra.relations import (
     Aggregate,
+    Constant,
     Distinct,
+    Exists,
     Expand,
     Filter,
+    Generate,
     Join,
     Nothing,
+    OuterJoin,
     Project,
     Relation,
     Repeat,
@@ -22,6 +26,7 @@ from viewkeeper.algebra.relations import (
     Staged,
     TableAt,
     UnionAll,
+    Window,
 )
 from viewkeeper.algebra.scalars import Named, column, keep
 
@@ -86,6 +91,21 @@ def prune(relation: Relation, needed: Iterable[str]) -> Relation:
         case Join():
             read = wanted.union(*(conjunct.columns for conjunct in relation.conjuncts))
             return Join(tuple(prune(child, read) for child in relation.inputs), relation.conjuncts)
+        case OuterJoin():
+            read = wanted.union(*(conjunct.columns for conjunct in relation.conjuncts))
+            return replace(relation, left=prune(relation.left, read), right=prune(relation.right, read))
+        case Exists():
+            read = wanted.union(*(conjunct.columns for conjunct in relation.conjuncts))
+            return replace(relation, child=prune(relation.child, read), among=prune(relation.among, read))
+        case Window():
+            calls = tuple(call for call in relation.calls if call.name in wanted)
+            read = wanted.union(relation.keys, *(call.scalar.columns for call in calls))
+            child = prune(relation.child, read)
+            return Window(child, relation.keys, calls) if calls else child
+        case Generate():
+            return replace(relation, child=prune(relation.child, wanted | relation.call.columns))
+        case Expand():
+            return replace(relation, child=prune(relation.child, wanted | {relation.count}))
         case UnionAll():
             columns = [name for name in relation.columns if name in wanted]
             return UnionAll(tuple(project(prune(child, columns), keep(columns)) for child in relation.inputs))
@@ -93,13 +113,13 @@ def prune(relation: Relation, needed: Iterable[str]) -> Relation:
             child = prune(relation.child, relation.child.columns)
             return Distinct(project(child, keep(relation.child.columns)))
         case Aggregate():
-            calls = tuple(call for call in relation.calls if call.name in wanted)
-            read = frozenset(relation.keys).union(*(call.columns for call in calls))
-            return Aggregate(prune(relation.child, read), relation.keys, calls)
+            kept = tuple(call for call in relation.calls if call.name in wanted)
+            read = frozenset(relation.keys).union(*(call.columns for call in kept))
+            return Aggregate(prune(relation.child, read), relation.keys, kept)
         case Repeat():
             child = prune(relation.child, wanted - {relation.number})
             return Repeat(child, relation.number, relation.times)
-        case TableAt() | Staged() | Nothing() | SemiJoin() | Expand():
-            return relation  # the planner makes these; a query that was just read has none
+        case TableAt() | Staged() | Nothing() | Constant() | SemiJoin():
+            return relation  # the planner makes these, but for constants, which are as they are
         case _:
             assert_never(relation)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from viewkeeper.algebra.aggregates import is_reproducible
-from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project, Relation, children, scans
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Project,
+    Relation,
+    Window,
+    children,
+    scans,
+)
 from viewkeeper.algebra.scalars import Named
 from viewkeeper.analyse.analysis import Reason
 from viewkeeper.analyse.reasons import ReasonCode
@@ -14,7 +23,11 @@ from viewkeeper.plan.layout import Types
 
 def obstacle(relation: Relation, types: Types) -> Reason | None:
     """The first reason why the query must be recomputed, if there is one."""
-    return _uncomparable_source_column(relation, types) or _inexact_inner_aggregate(relation, types)
+    return (
+        _uncomparable_source_column(relation, types)
+        or _inexact_inner_aggregate(relation, types)
+        or _inexact_window(relation, types)
+    )
 
 
 def _uncomparable_source_column(relation: Relation, types: Types) -> Reason | None:
@@ -36,6 +49,23 @@ def _inexact_inner_aggregate(relation: Relation, types: Types) -> Reason | None:
         for call in aggregate.calls:
             kinds = _kinds(aggregate, call, types)
             if not is_reproducible(call, kinds):
+                return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, ", ".join(kinds))
+    return None
+
+
+def _inexact_window(relation: Relation, types: Types) -> Reason | None:
+    """A partition that a change touches is computed again, to take away the rows that it had."""
+    for child in children(relation):
+        found = _inexact_window(child, types)
+        if found is not None:
+            return found
+    if not isinstance(relation, Window):
+        return None
+    for call in relation.calls:
+        if call.arguments:
+            named = tuple(Named(f"_vk_argument_{at}", each) for at, each in enumerate(call.arguments))
+            kinds = list(types(Project(relation.child, named)).values())
+            if not is_reproducible(AggregateCall(call.name, call.function, call.arguments), kinds):
                 return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, ", ".join(kinds))
     return None
 

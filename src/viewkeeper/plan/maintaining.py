@@ -12,8 +12,8 @@ from viewkeeper.algebra.estimates import SMALL_ROWS
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.preaggregation import preaggregation
 from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, UnionAll, scans
-from viewkeeper.algebra.rules.affected_keys import restrict
 from viewkeeper.algebra.rules.delta import delta, insert_only
+from viewkeeper.algebra.rules.restrict import restrict
 from viewkeeper.algebra.scalars import column, compose, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,

@@ -8,22 +8,27 @@ is nested, which is always right.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from typing_extensions import assert_never
 
 from viewkeeper.algebra.estimates import is_small
+from viewkeeper.algebra.join_sizes import equal_columns
 from viewkeeper.algebra.provenance import staged_origin
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
+    Constant,
     Distinct,
+    Exists,
     Expand,
     Field,
     Filter,
+    Generate,
     Join,
     Nothing,
+    OuterJoin,
     Project,
     Relation,
     Repeat,
@@ -32,9 +37,10 @@ from viewkeeper.algebra.relations import (
     Staged,
     TableAt,
     UnionAll,
+    Window,
     children,
 )
-from viewkeeper.algebra.scalars import Scalar
+from viewkeeper.algebra.scalars import Named, Scalar, column, compose, keep, words
 from viewkeeper.sql.quoting import ident, ident_path, literal, parse_path, read_options
 from viewkeeper.sql.selects import Select, Term, conjunction, fits, indented, own_terms, scalar_text
 
@@ -75,12 +81,19 @@ def _texts(relation: Relation) -> Iterator[str]:
         case Project():
             for item in relation.items:
                 yield from _words(item.scalar)
-        case Join():
+        case Join() | OuterJoin() | Exists():
             for conjunct in relation.conjuncts:
                 yield from _words(conjunct)
-        case Aggregate():
+        case Window():
             for call in relation.calls:
-                for scalar in call.reads:
+                yield from _words(call.scalar)
+        case Generate():
+            yield from _words(relation.call)
+        case Constant():
+            yield relation.text
+        case Aggregate():
+            for aggregate in relation.calls:
+                for scalar in aggregate.reads:
                     yield from _words(scalar)
         case Nothing() | SemiJoin() | UnionAll() | Distinct() | Expand() | Repeat():
             pass
@@ -119,12 +132,20 @@ class _Printer:
                 typed = zip(relation.columns, relation.types, strict=True)
                 nulls = {name: Term(f"CAST(NULL AS {kind})", plain=False) for name, kind in typed}
                 return Select(nulls, (), where=("false",))
+            case Constant():
+                names = ", ".join(ident(name) for name in relation.columns)
+                source = f"FROM ({relation.text}) AS _vk_constant({names})"
+                return Select(own_terms(relation.columns), (source,))
             case Filter():
                 return self._filter(relation)
             case Project():
                 return self._project(relation)
             case Join():
                 return self._join(relation)
+            case OuterJoin():
+                return self._outer_join(relation)
+            case Exists():
+                return self._exists(relation)
             case SemiJoin():
                 return self._semi_join(relation)
             case UnionAll():
@@ -135,6 +156,10 @@ class _Printer:
                 return replace(child, distinct=True, table=None)
             case Aggregate():
                 return self._aggregate(relation)
+            case Window():
+                return self._window(relation)
+            case Generate():
+                return self._generate(relation)
             case Expand():
                 return self._expand(relation)
             case Repeat():
@@ -191,6 +216,41 @@ class _Printer:
             if (is_small(_rows(child), child) if chosen is None else at in chosen)
         )
         return Select(terms, tuple(source), broadcast=broadcast)
+
+    def _outer_join(self, relation: OuterJoin) -> Select:
+        left, right = self._operand(relation.left, 1), self._operand(relation.right, 2)
+        terms = {**left.terms, **right.terms}
+        kind = "FULL JOIN " if relation.full else "LEFT JOIN "
+        source = _prefixed("FROM ", left.lines) + _prefixed(kind, right.lines)
+        source[-1] += " ON " + _condition(relation.conjuncts, terms)
+        return Select(terms, tuple(source), broadcast=(right.alias,) if relation.broadcast else ())
+
+    def _exists(self, relation: Exists) -> Select:
+        if relation.mark is not None:
+            return self._select(_marked(relation, relation.mark))
+        left, right = self._operand(relation.child, 1), self._operand(relation.among, 2)
+        on = _condition(relation.conjuncts, {**left.terms, **right.terms})
+        source = _prefixed("FROM ", left.lines)
+        source += _prefixed("LEFT ANTI JOIN " if relation.anti else "LEFT SEMI JOIN ", right.lines)
+        source[-1] += " ON " + on
+        return Select(left.terms, tuple(source), broadcast=(right.alias,) if relation.broadcast else ())
+
+    def _window(self, relation: Window) -> Select:
+        child = self._select(relation.child)
+        if not (child.open and all(fits(call.scalar, child.terms) for call in relation.calls)):
+            child = self._wrapped(relation.child)
+        calls = {
+            call.name: Term(scalar_text(call.scalar, child.terms), plain=False) for call in relation.calls
+        }
+        return replace(child, terms={**child.terms, **calls}, windowed=True, table=None)
+
+    def _generate(self, relation: Generate) -> Select:
+        operand = self._operand(relation.child, 1)
+        names = ", ".join(ident(name) for name in relation.names)
+        call = scalar_text(relation.call, operand.terms)
+        view = f"LATERAL VIEW {'OUTER ' if relation.outer else ''}{call} _vk_rows AS {names}"
+        own = own_terms(relation.names, "_vk_rows")
+        return Select({**operand.terms, **own}, (*_prefixed("FROM ", operand.lines), view))
 
     def _semi_join(self, relation: SemiJoin) -> Select:
         left, right = self._operand(relation.child, 1), self._operand(relation.keys, 2)
@@ -282,6 +342,8 @@ def at_version(version: str | None, options: Sequence[tuple[str, str]] = ()) -> 
 def _can_choose(child: Select, relation: Project) -> bool:
     if child.distinct:
         return False
+    if child.windowed:
+        return all(item.is_rename for item in relation.items)
     if child.group_by is None:
         return all(item.is_rename or fits(item.scalar, child.terms) for item in relation.items)
     # Without keys it is the aggregate call alone that makes the query an aggregate.
@@ -309,6 +371,35 @@ def _call(call: AggregateCall, child: Select) -> str:
         return scalar_text(call.written, child.terms)
     arguments = ", ".join(scalar_text(argument, child.terms) for argument in call.arguments)
     return f"{call.function}({arguments or '*'})"
+
+
+def _marked(relation: Exists, mark: str) -> Relation:
+    """A mark, in terms of other operators. Spark has EXISTS in a select list, too, but mixes up columns where
+    such a query stands twice in a union (seen in 4.1)."""
+    pairs = [equal_columns(conjunct) for conjunct in relation.conjuncts]
+    theirs = {name for pair in pairs if pair for name in pair if name in relation.among.columns}
+    if relation.conjuncts and all(pair and set(pair) & theirs and set(pair) - theirs for pair in pairs):
+        found = f"_vk_{mark}"
+        once = Distinct(
+            Project(relation.among, keep(name for name in relation.among.columns if name in theirs))
+        )
+        keys = Project(once, (*keep(once.columns), Named(found, words("true"))))
+        joined = OuterJoin(relation.child, keys, relation.conjuncts, broadcast=relation.broadcast)
+        items = (*keep(relation.child.columns), Named(mark, compose(column(found), " IS NOT NULL")))
+        return Project(joined, items)
+    return UnionAll(
+        tuple(
+            Project(
+                replace(relation, mark=None, anti=anti),
+                (*keep(relation.child.columns), Named(mark, words("false" if anti else "true"))),
+            )
+            for anti in (False, True)
+        )
+    )
+
+
+def _condition(conjuncts: Sequence[Scalar], terms: Mapping[str, Term]) -> str:
+    return conjunction([scalar_text(conjunct, terms) for conjunct in conjuncts]) or "true"
 
 
 def _rows(relation: Relation) -> int | None:

@@ -15,6 +15,7 @@ from viewkeeper.sql.quoting import ident
 
 _WIDTH = 100
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
+_COLUMN_ALONE = re.compile(r"\(+(\w+|`[^`]*`)\)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Select:
     where: tuple[str, ...] = ()
     group_by: tuple[str, ...] | None = None
     distinct: bool = False
+    windowed: bool = False
     broadcast: tuple[str, ...] = ()
     table: str | None = None
     """The text of the one stored relation it reads, while it does nothing but name its columns."""
@@ -46,7 +48,7 @@ class Select:
     @property
     def open(self) -> bool:
         """Whether WHERE, GROUP BY and other output columns can still be added."""
-        return self.group_by is None and not self.distinct
+        return self.group_by is None and not self.distinct and not self.windowed
 
     def lines(self) -> list[str]:
         """The statement, one entry per line."""
@@ -96,6 +98,11 @@ def conjunction(conditions: Sequence[str]) -> str:
 
 
 def _conjunct(condition: str, among: Sequence[str]) -> str:
+    alone = _COLUMN_ALONE.fullmatch(condition)
+    if alone is not None:
+        return alone[
+            1
+        ]  # Spark would take `t WHERE (a)` for a table t that is called WHERE and has a column a
     loose = len(among) > 1 and _OR.search(condition) and not _is_enclosed(condition)
     return f"({condition})" if loose else condition
 

@@ -1,7 +1,8 @@
 """Random views: every shape of query that is kept by deltas, at any depth, and views on views.
 
-Filters, projections and expressions; inner joins, self joins, conditions that are no equalities, products;
-UNION ALL, DISTINCT, GROUP BY with HAVING; subqueries in FROM, WITH; sources and views together. Now and then
+Filters, projections and expressions; inner, outer, semi and anti joins, self joins, conditions that are no
+equalities, products; UNION, INTERSECT and EXCEPT, DISTINCT, GROUP BY with HAVING; window functions, QUALIFY,
+LIMIT, lateral views; subqueries in FROM, in WITH and in expressions; sources and views together. Now and then
 a view that is kept by recomputing, for others to read.
 """
 
@@ -178,8 +179,19 @@ class Views:
                 text, rows = text + joined, rows * share
                 inside = inside or rounded or query.inside
                 rounded = False
+                if " SEMI JOIN " in joined or " ANTI JOIN " in joined:
+                    continue
             columns += own
             rows *= query.rows
+        if self._random.random() < 0.06:
+            one, other = (self._random.choice(columns) for _ in range(2))
+            if one.kind == other.kind:
+                self._aliases += 1
+                alias = f"g{self._aliases}"
+                outer = self._random.choice(("", "OUTER "))
+                text += f"\nLATERAL VIEW {outer}explode(array({one.text}, {other.text})) {alias} AS x"
+                columns.append(Column(f"{alias}.x", one.kind))
+                rows *= 2
         return _From(text, tuple(columns), rows, rounded, inside)
 
     def _joined(self, left: Sequence[Column], right: Sequence[Column], relation: str) -> tuple[str, float]:
@@ -194,7 +206,19 @@ class Views:
         if self._random.random() < 0.3:
             both = Expressions((*left, *right), self._random).condition(1)
             on += f" {self._random.choice(('AND', 'AND', 'OR'))} ({both})"
-        return f" {self._random.choice(('JOIN', 'INNER JOIN'))} {relation} ON {on}", share
+        kind = self._random.choices(
+            (
+                "JOIN",
+                "INNER JOIN",
+                "LEFT JOIN",
+                "RIGHT JOIN",
+                "FULL OUTER JOIN",
+                "LEFT SEMI JOIN",
+                "LEFT ANTI JOIN",
+            ),
+            (6, 3, 3, 1, 2, 1, 1),
+        )[0]
+        return f" {kind} {relation} ON {on}", max(share, 1.0 if "OUTER" in kind or "LEFT" in kind else share)
 
     # SELECT
 
@@ -203,13 +227,17 @@ class Views:
         expressions = Expressions(source.columns, self._random)
         where, rows = "", source.rows
         if self._random.random() < 0.35:
-            condition, rows = expressions.condition(), rows * 0.6
+            condition, rows = self._condition(source, expressions), rows * 0.6
             where = f"\nWHERE {condition}"
         tail = f"\nFROM {source.text}{where}"
-        single = " JOIN " not in source.text and ", " not in source.text
-        form = self._random.choices(("plain", "distinct", "groups", "total"), (5, 2, 6, 1))[0]
+        single = not any(sign in source.text for sign in (" JOIN ", ", ", "LATERAL"))
+        form = self._random.choices(
+            ("plain", "distinct", "groups", "total", "windows", "limited"), (5, 2, 6, 1, 3, 1)
+        )[0]
         if form in ("groups", "total"):
             return self._grouped(source, expressions, tail, rows, keyed=form == "groups")
+        if form in ("windows", "limited"):
+            return self._ordered(source, expressions, tail, rows, limited=form == "limited")
         items = [(expressions.of(kind), kind) for kind in self._kinds(expressions, 1, 4)]
         if self._random.random() < 0.15 and single and form == "plain":
             names = [(column.text.split(".", 1)[1].strip("`"), column.kind) for column in source.columns]
@@ -220,6 +248,83 @@ class Views:
         rounded = source.rounded and form == "plain"
         distinct = "DISTINCT " if form == "distinct" else ""
         return Query(f"SELECT {distinct}{listed}{tail}", columns, rows, rounded, inside)
+
+    def _condition(self, source: _From, expressions: Expressions) -> str:
+        """A condition of WHERE; now and then one with a subquery."""
+        plain = expressions.condition()
+        relation, query = self._relation(0)
+        self._aliases += 1
+        alias = f"e{self._aliases}"
+        own = [Column(f"{alias}.{ident(name)}", kind) for name, kind in query.columns]
+        pairs = [(x, y) for x in source.columns for y in own if x.kind == y.kind]
+        pairs = [pair for pair in pairs if pair[0].kind not in ("boolean", "double")]
+        if not pairs or query.inside or self._random.random() < 0.6:
+            return plain
+        outer, inner = self._random.choice(pairs)
+        where = Expressions(own, self._random).condition(1)
+        value = self._random.choice(own)
+        tie = f"{inner.text} {self._random.choice(('=', '=', '=', '<=>', '<'))} {outer.text}"
+        tied = f"FROM {relation} AS {alias} WHERE {tie} AND ({where})"
+        form = self._random.choice(
+            (
+                f"EXISTS (SELECT 1 {tied})",
+                f"NOT EXISTS (SELECT 1 {tied})",
+                f"{outer.text} IN (SELECT {inner.text} FROM {relation} AS {alias} WHERE {where})",
+                f"{outer.text} NOT IN (SELECT {inner.text} FROM {relation} AS {alias} WHERE {where})",
+                f"{outer.text} <= (SELECT max({inner.text}) FROM {relation} AS {alias})",
+                f"(SELECT count({value.text}) {tied}) < 2",
+                f"coalesce((SELECT max({inner.text}) {tied}) >= {outer.text}, true)",
+            )
+        )
+        return (
+            form
+            if self._random.random() < 0.6
+            else f"({form}) {self._random.choice(('AND', 'OR'))} ({plain})"
+        )
+
+    def _ordered(
+        self, source: _From, expressions: Expressions, tail: str, rows: float, *, limited: bool
+    ) -> Query:
+        """Window functions, top rows of a partition, or LIMIT: what looks at the order of rows."""
+        kinds = [kind for kind in expressions.kinds if kind != "double"] or ["int"]
+        chosen = [self._random.choice(kinds) for _ in range(self._random.randint(1, 2))]
+        items = [(expressions.of(kind, 1), kind) for kind in chosen]
+        order = f"{self._random.choice(items)[0]}{self._random.choice(('', ' DESC', ' DESC NULLS FIRST'))}"
+        inside = source.rounded_inside or source.rounded
+        if limited:
+            columns = self._named(items, source)
+            listed = ", ".join(
+                f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True)
+            )
+            name = self._random.choice(columns)[0]
+            offset = f" OFFSET {self._random.randint(1, 3)}" if self._random.random() < 0.3 else ""
+            sql = f"SELECT {listed}{tail}\nORDER BY {name} LIMIT {self._random.randint(1, 6)}{offset}"
+            return Query(f"SELECT * FROM ({sql})", columns, 6.0, rounded_inside=inside)
+        partition = f"PARTITION BY {expressions.of(self._random.choice(kinds), 1)} "
+        if "r" not in partition.removeprefix("PARTITION BY ") or self._random.random() < 0.15:
+            partition = ""
+        argument, kind = self._random.choice(items)
+        number = next((text for text, each in items if each in ("int", "bigint", "decimal")), "1")
+        frame = self._random.choice(("ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", "ROWS UNBOUNDED PRECEDING"))
+        calls = (
+            ("row_number() OVER ({p}ORDER BY {o})", "int"),
+            ("rank() OVER ({p}ORDER BY {o})", "int"),
+            ("dense_rank() OVER ({p}ORDER BY {o})", "int"),
+            ("count(*) OVER ({p})", "bigint"),
+            ("max({a}) OVER ({p})", kind),
+            ("lag({a}) OVER ({p}ORDER BY {o})", kind),
+            ("first_value({a}) OVER ({p}ORDER BY {o} {f})", kind),
+            ("CAST(sum({n}) OVER ({p}ORDER BY {o} {f}) AS DECIMAL(20,2))", "decimal"),
+            ("CAST(sum({n}) OVER ({p}) AS DECIMAL(20,2))", "decimal"),
+        )
+        text, gives = self._random.choice(calls)
+        items.append((text.format(p=partition, o=order, a=argument, n=number, f=frame), gives))
+        columns = self._named(items, source)
+        listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
+        sql = f"SELECT {listed}{tail}"
+        if self._random.random() < 0.25:
+            sql = f"SELECT * FROM ({sql}) WHERE {columns[-1][0]} IS NOT NULL"
+        return Query(sql, columns, rows, rounded_inside=inside)
 
     def _grouped(
         self, source: _From, expressions: Expressions, tail: str, rows: float, *, keyed: bool
@@ -277,7 +382,10 @@ class Views:
     def _union(self, depth: int) -> Query:
         kinds = [self._random.choice(KINDS) for _ in range(self._random.randint(1, 3))]
         branches = [self._branch(depth, kinds) for _ in range(self._random.choice((2, 2, 3)))]
-        word = "\nUNION ALL\n" if self._random.random() < 0.8 else "\nUNION\n"
+        word = self._random.choices(
+            ("UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"), (10, 3, 1, 1, 1, 1)
+        )[0]
+        word = f"\n{word}\n"
         names = branches[0].columns
         columns = tuple(
             (name, _wider([b.columns[at][1] for b in branches])) for at, (name, _) in enumerate(names)
@@ -302,25 +410,18 @@ class Views:
         return Query(sql, columns, source.rows, source.rounded, source.rounded_inside)
 
     def _recomputed(self) -> Query:
-        """A view that has no delta rule yet."""
+        """A view that has no delta rule."""
         one, other = (self._random.choice(self._tables) for _ in range(2))
-        key, text = one.columns[0][0], one.columns[1][0]
+        key = one.columns[0][0]
         other_key = other.columns[0][0]
         columns = ((key, "int"), ("n", "bigint"))
-        match self._random.randrange(4):
-            case 0:
-                sql = (
-                    f"SELECT a.{key}, count(b.{other_key}) AS n FROM {one.sql} a "
-                    f"LEFT JOIN {other.sql} b ON a.{key} = b.{other_key} GROUP BY a.{key}"
-                )
-            case 1:
-                sql = f"SELECT {key}, CAST(try_sum({key}) AS BIGINT) AS n FROM {one.sql} GROUP BY {key}"
-            case 2:
-                sql = f"SELECT {key}, count(*) OVER (PARTITION BY {text}) AS n FROM {one.sql}"
-            case _:
-                sql = (
-                    f"SELECT {key}, 1L AS n FROM {one.sql} EXCEPT ALL SELECT {other_key}, 1L FROM {other.sql}"
-                )
+        if self._random.random() < 0.5:
+            sql = f"SELECT {key}, CAST(try_sum({key}) AS BIGINT) AS n FROM {one.sql} GROUP BY {key}"
+        else:
+            sql = (
+                f"SELECT q.{key}, q.n FROM {one.sql} a JOIN LATERAL (SELECT b.{other_key} AS {key}, "
+                f"CAST(a.{key} AS BIGINT) AS n FROM {other.sql} b WHERE b.{other_key} = a.{key}) q"
+            )
         return Query(sql, columns, _TABLE_ROWS)
 
     def _kinds(self, expressions: Expressions, least: int, most: int) -> list[str]:

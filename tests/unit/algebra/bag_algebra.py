@@ -22,12 +22,16 @@ from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
+    Constant,
     Distinct,
+    Exists,
     Expand,
     Field,
     Filter,
+    Generate,
     Join,
     Nothing,
+    OuterJoin,
     Project,
     Relation,
     Repeat,
@@ -36,6 +40,7 @@ from viewkeeper.algebra.relations import (
     Staged,
     TableAt,
     UnionAll,
+    Window,
 )
 from viewkeeper.algebra.scalars import WEIGHT, Scalar
 
@@ -78,6 +83,8 @@ def evaluate(relation: Relation, stored: Stored) -> Bag:
             return _chosen(stored[name], fields)
         case Nothing():
             return Counter()
+        case Constant(_, text):
+            return Counter(_SQLITE.execute(text).fetchall())
         case Filter(child, predicate):
             return Counter(
                 {
@@ -93,6 +100,29 @@ def evaluate(relation: Relation, stored: Stored) -> Bag:
             return result
         case Join():
             return _joined(relation, stored)
+        case OuterJoin():
+            return _outer_joined(relation, stored)
+        case Exists(child, among):
+            others = evaluate(among, stored)
+            names = (*child.columns, *among.columns)
+            result = Counter()
+            for row, count in evaluate(child, stored).items():
+                found = any(_all_true(relation.conjuncts, names, (*row, *other)) for other in others)
+                if relation.mark is not None:
+                    result[(*row, int(found))] += count
+                elif found != relation.anti:
+                    result[row] += count
+            return result
+        case Window():
+            return _windowed(relation, stored)
+        case Generate(child, call):
+            result = Counter()
+            for row, count in evaluate(child, stored).items():
+                times = scalar_value(call, child.columns, row) or 0  # as explode(sequence(1, n)) would
+                numbers = range(1, times + 1)
+                for number in numbers or ([None] if relation.outer else []):
+                    result[(*row, number)] += count
+            return result
         case SemiJoin(child, keys, on, anti):
             known = {
                 tuple(row[keys.columns.index(theirs)] for _, theirs in on) for row in evaluate(keys, stored)
@@ -147,6 +177,43 @@ def _joined(relation: Join, stored: Stored) -> Bag:
                 count *= each
             result[row] += count
     return result
+
+
+def _all_true(conjuncts: tuple[Scalar, ...], columns: tuple[str, ...], row: Row) -> bool:
+    return all(scalar_value(conjunct, columns, row) for conjunct in conjuncts)
+
+
+def _outer_joined(relation: OuterJoin, stored: Stored) -> Bag:
+    left, right = evaluate(relation.left, stored), evaluate(relation.right, stored)
+    result: Bag = Counter()
+    partnered = set[Row]()
+    for mine, count in left.items():
+        found = [each for each in right if _all_true(relation.conjuncts, relation.columns, (*mine, *each))]
+        partnered |= set(found)
+        for theirs in found:
+            result[(*mine, *theirs)] += count * right[theirs]
+        if not found:
+            result[(*mine, *[None] * len(relation.right.columns))] += count
+    if relation.full:
+        for theirs, count in right.items():
+            if theirs not in partnered:
+                result[(*[None] * len(relation.left.columns), *theirs)] += count
+    return result
+
+
+def _windowed(relation: Window, stored: Stored) -> Bag:
+    """By SQLite's own window functions."""
+    columns = relation.child.columns
+    rows = list(evaluate(relation.child, stored).elements())
+    if not rows:
+        return Counter()
+    calls = [
+        "".join(part if isinstance(part, str) else part.name for part in call.scalar.parts)
+        for call in relation.calls
+    ]
+    marks = ", ".join(f"({', '.join('?' * len(columns))})" for _ in rows)
+    text = f"WITH t ({', '.join(columns)}) AS (VALUES {marks}) SELECT {', '.join((*columns, *calls))} FROM t"
+    return Counter(_SQLITE.execute(text, [value for row in rows for value in row]).fetchall())
 
 
 def _aggregated(relation: Aggregate, stored: Stored) -> Bag:

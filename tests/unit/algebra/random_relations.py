@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,9 +18,13 @@ from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
     Distinct,
+    Exists,
+    Expand,
     Field,
     Filter,
+    Generate,
     Join,
+    OuterJoin,
     Project,
     Relation,
     Repeat,
@@ -27,8 +32,10 @@ from viewkeeper.algebra.relations import (
     Staged,
     TableAt,
     UnionAll,
+    Window,
+    WindowCall,
 )
-from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose
+from viewkeeper.algebra.scalars import WEIGHT, Column, Named, Scalar, column, compose, keep
 
 TABLES = {"a": ("x", "y"), "b": ("x", "z")}
 VALUES = (None, 0, 1, 2)
@@ -168,7 +175,8 @@ class RandomRelations:
             return self._scan()
         makers: list[Callable[[int], Relation]] = [
             self._filter, self._project, self._join, self._union, self._distinct,
-            self._repeat, self.aggregate,
+            self._repeat, self.aggregate, self._outer_join, self._exists, self._window,
+            self._generate, self._expand,
         ]  # fmt: skip
         return self._random.choice(makers)(depth - 1)
 
@@ -237,6 +245,60 @@ class RandomRelations:
         product = Join(inputs, ())
         conjuncts = [self._condition(product) for _ in range(self._random.randint(0, 2))]
         return Join(inputs, tuple(conjuncts))
+
+    def _sides(self, depth: int) -> tuple[Relation, Relation, tuple[Scalar, ...]]:
+        """Two relations and a condition between them, an equality most of the time."""
+        left, right = (self.relation(self._random.randint(0, min(depth, 2))) for _ in range(2))
+        product = Join((left, right), ())
+        pair = compose(
+            column(self._random.choice(left.columns)), " = ", column(self._random.choice(right.columns))
+        )
+        conjuncts = [pair] if self._random.random() < 0.8 else []
+        conjuncts += [self._condition(product) for _ in range(self._random.choice((0, 0, 1)))]
+        return left, right, tuple(conjuncts)
+
+    def _outer_join(self, depth: int) -> Relation:
+        left, right, conjuncts = self._sides(depth)
+        return OuterJoin(left, right, conjuncts, full=self._random.random() < 0.4)
+
+    def _exists(self, depth: int) -> Relation:
+        child, among, conjuncts = self._sides(depth)
+        match self._random.randrange(3):
+            case 0:
+                return Exists(child, among, conjuncts, mark=self._name())
+            case kind:
+                return Exists(child, among, conjuncts, anti=kind == 1)
+
+    def _window(self, depth: int) -> Relation:
+        child = self.relation(depth)
+        keys = tuple(self._random.sample(child.columns, self._random.choice((0, 1, 1))))
+        partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        order = f"ORDER BY {', '.join(self._random.sample(child.columns, len(child.columns)))}"
+        argument = self._random.choice(child.columns)
+        call = self._random.choice(
+            (
+                f"row_number() OVER ({partition}{order})",
+                f"rank() OVER ({partition}ORDER BY {argument})",
+                f"sum({argument}) OVER ({partition})",
+                f"sum({argument}) OVER ({partition}{order} ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+                f"lag({argument}) OVER ({partition}{order})",
+            )
+        )
+        parts = tuple(
+            Column(part) if part in child.columns else part for part in re.split(r"(\bc\d+\b)", call) if part
+        )
+        return Window(child, keys, (WindowCall(self._name(), Scalar(parts)),))
+
+    def _generate(self, depth: int) -> Relation:
+        child = self.relation(depth)
+        times = compose("abs(", column(self._random.choice(child.columns)), ") % 3")
+        return Generate(child, times, (self._name(),), outer=self._random.random() < 0.5)
+
+    def _expand(self, depth: int) -> Relation:
+        child = self.relation(depth)
+        copies = self._name()
+        times = Named(copies, compose("coalesce(", column(self._random.choice(child.columns)), ", 1)"))
+        return Expand(Project(child, (*keep(child.columns), times)), copies)
 
     def _union(self, depth: int) -> Relation:
         inputs = [self.relation(self._random.randint(0, depth)) for _ in range(2)]

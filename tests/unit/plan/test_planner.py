@@ -182,7 +182,7 @@ def test_what_has_no_rule_is_recomputed_with_its_reason_or_refused_by_strict():
     other = view("f", None, (SALES,), vector=AT_ONE)
     plan = plan_epoch(situation(other, sales=FakeChange()))
     assert plan.views[0].strategy is Strategy.FULL
-    assert "OUTER_JOIN" in (plan.views[0].reason or "")
+    assert "RECURSIVE_CTE" in (plan.views[0].reason or "")
     with pytest.raises(RefreshError) as refused:
         plan_epoch(replace(situation(other, sales=FakeChange()), policy="incremental strict"))
     assert refused.value.code == "VK-NOT-INCREMENTAL"

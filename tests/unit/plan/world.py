@@ -66,7 +66,7 @@ def view(
     needs_full: str | None = None,
 ) -> ViewInput:
     text = QueryText(("SELECT * FROM ", *(TableHole(table, None) for table in tables)))
-    reason = None if relation is not None else Reason("OUTER_JOIN", "an outer join")
+    reason = None if relation is not None else Reason("RECURSIVE_CTE", "a recursive WITH")
     laid_out = relation if relation is not None else rows
     layout = layout_of(laid_out, [(name, "bigint") for name in laid_out.columns], types)
     full_name = f"lake.default.{name}"

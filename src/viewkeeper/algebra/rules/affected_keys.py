@@ -10,26 +10,20 @@ NULL is a key like any other (⋉ compares by ``<=>``). Without keys the one row
 from __future__ import annotations
 
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, keys_of, plus
-from viewkeeper.algebra.relations import Aggregate, Distinct, Relation, SemiJoin
+from viewkeeper.algebra.relations import Aggregate, Distinct, Relation
 from viewkeeper.algebra.rules.leaves import Leaves, new, old
-
-
-def restrict(relation: Relation, keys: Relation) -> Relation:
-    """R ⋉ K, on all the columns of K."""
-    return SemiJoin(relation, keys, tuple((name, name) for name in keys.columns))
+from viewkeeper.algebra.rules.restrict import restrict
 
 
 def aggregate_delta(relation: Aggregate, child: Delta | None, leaves: Leaves) -> Delta | None:
     """Δγ(R) = +γ(R_new ⋉ K) − γ(R_old ⋉ K)."""
     if child is None:
         return None
-    before, after = old(relation.child, leaves), new(relation.child, leaves)
+    touched = relation.child
     if relation.keys:
         keys = leaves.share(keys_of(child, relation.keys), "affected groups")
-        before, after = restrict(before, keys), restrict(after, keys)
-    return _difference(
-        Aggregate(after, relation.keys, relation.calls), Aggregate(before, relation.keys, relation.calls)
-    )
+        touched = restrict(touched, keys)
+    return _difference(Aggregate(touched, relation.keys, relation.calls), leaves)
 
 
 def distinct_delta(relation: Distinct, child: Delta | None, leaves: Leaves) -> Delta | None:
@@ -37,11 +31,10 @@ def distinct_delta(relation: Distinct, child: Delta | None, leaves: Leaves) -> D
     if child is None:
         return None
     keys = leaves.share(keys_of(child, relation.columns), "affected rows")
-    before, after = restrict(old(relation.child, leaves), keys), restrict(new(relation.child, leaves), keys)
-    return _difference(Distinct(after), Distinct(before))
+    return _difference(Distinct(restrict(relation.child, keys)), leaves)
 
 
-def _difference(after: Relation, before: Relation) -> Delta:
-    both = plus((inserted(after), deleted(before)))
+def _difference(touched: Relation, leaves: Leaves) -> Delta:
+    both = plus((inserted(new(touched, leaves)), deleted(old(touched, leaves))))
     assert both is not None
     return consolidate(both)

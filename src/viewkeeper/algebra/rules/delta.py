@@ -5,17 +5,23 @@ from __future__ import annotations
 from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.relations import (
     Aggregate,
+    Constant,
     Distinct,
+    Exists,
+    Expand,
     Filter,
+    Generate,
     IllFormed,
     Join,
+    OuterJoin,
     Project,
     Relation,
     Repeat,
     Scan,
     UnionAll,
+    Window,
 )
-from viewkeeper.algebra.rules import affected_keys, join, linear
+from viewkeeper.algebra.rules import affected_keys, existence, join, linear, outer_join, window
 from viewkeeper.algebra.rules.leaves import Leaves
 
 
@@ -25,19 +31,35 @@ def delta(relation: Relation, leaves: Leaves) -> Delta | None:
     def recur(child: Relation) -> Delta | None:
         return delta(child, leaves)
 
+    def grows(child: Relation) -> bool:
+        return insert_only(child, leaves)
+
     match relation:
         case Scan():
             return leaves.delta(relation)
+        case Constant():
+            return None
         case Filter():
             return linear.filter_delta(relation, recur(relation.child))
         case Project():
             return linear.project_delta(relation, recur(relation.child))
         case Repeat():
             return linear.repeat_delta(relation, recur(relation.child))
+        case Generate():
+            return linear.generate_delta(relation, recur(relation.child))
+        case Expand():
+            return linear.expand_delta(relation, recur(relation.child))
         case UnionAll():
             return linear.union_delta(relation, [recur(child) for child in relation.inputs])
         case Join():
             return join.join_delta(relation, [recur(child) for child in relation.inputs], leaves)
+        case OuterJoin():
+            return outer_join.outer_join_delta(relation, leaves, recur, grows)
+        case Exists():
+            left, right = recur(relation.child), recur(relation.among)
+            return existence.exists_delta(relation, left, right, leaves, growing=grows(relation.among))
+        case Window():
+            return window.window_delta(relation, recur(relation.child), leaves)
         case Distinct():
             return affected_keys.distinct_delta(relation, recur(relation.child), leaves)
         case Aggregate():
@@ -51,8 +73,12 @@ def insert_only(relation: Relation, leaves: Leaves) -> bool:
     match relation:
         case Scan():
             return leaves.insert_only(relation)
-        case Filter(child) | Project(child) | Repeat(child):
+        case Constant():
+            return True
+        case Filter(child) | Project(child) | Repeat(child) | Generate(child) | Expand(child):
             return insert_only(child, leaves)
+        case Exists(child, among, anti=False, mark=None):
+            return insert_only(child, leaves) and insert_only(among, leaves)
         case Join(inputs) | UnionAll(inputs):
             return all(insert_only(child, leaves) for child in inputs)
         case _:

@@ -1,0 +1,59 @@
+"""LIMIT and OFFSET: the rows whose number in the order lies between two bounds.
+
+Rows that tie are told apart by all their columns, so that which of them are shown is a matter of the rows
+alone. Rows that agree on all columns are interchangeable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from viewkeeper.algebra.relations import Filter, Window, WindowCall
+from viewkeeper.algebra.scalars import Column, Scalar, column, compose
+from viewkeeper.analyse.expressions import Reader
+from viewkeeper.analyse.from_clause import Built
+from viewkeeper.analyse.reasons import ReasonCode
+from viewkeeper.analyse.scopes import Names
+
+
+def is_limited(node: exp.Expr) -> bool:
+    """Whether a query has LIMIT or OFFSET."""
+    return node.args.get("limit") is not None or node.args.get("offset") is not None
+
+
+def ordered_by(node: exp.Expr) -> Sequence[exp.Ordered]:
+    """What a query is ordered by."""
+    order = node.args.get("order")
+    return () if order is None else order.expressions
+
+
+def limited(
+    built: Built, order: Sequence[tuple[str, str]], node: exp.Expr, reader: Reader, names: Names
+) -> Built:
+    """The query with as many rows as LIMIT says, after those that OFFSET leaves out."""
+    most, skipped = (_number(node, key, reader) for key in ("limit", "offset"))
+    given = {name for name, _ in order}
+    others = [(output.column, "") for output in built.outputs if output.column not in given]
+    parts: list[str | Column] = ["row_number() OVER (ORDER BY "]
+    for at, (name, down) in enumerate((*order, *dict.fromkeys(others))):
+        parts += [", "] if at else []
+        parts += [Column(name), down] if down else [Column(name)]
+    number = names.fresh("row_number")
+    numbered = Window(built.relation, (), (WindowCall(number, Scalar((*parts, ")"))),))
+    first = skipped or 0
+    bounds = [compose(column(number), f" > {first}")] if first else []
+    bounds += [] if most is None else [compose(column(number), f" <= {first + most}")]
+    condition = bounds[0] if len(bounds) == 1 else compose(bounds[0], " AND ", bounds[1])
+    return Built(Filter(numbered, condition), built.outputs)
+
+
+def _number(node: exp.Expr, key: str, reader: Reader) -> int | None:
+    clause = node.args.get(key)
+    if clause is None:
+        return None
+    value = clause.args.get("expression")
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdecimal():
+        raise reader.stop(ReasonCode.LIMIT, clause, key.upper())
+    return int(value.name)

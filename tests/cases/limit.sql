@@ -1,0 +1,39 @@
+-- # ORDER BY … LIMIT
+-- columns: item, qty
+SELECT item, qty FROM pos ORDER BY qty DESC, 1 LIMIT 3
+-- becomes
+SELECT item, qty
+FROM (
+  SELECT
+    item,
+    qty,
+    row_number() OVER (ORDER BY qty DESC NULLS LAST, item ASC NULLS FIRST) AS row_number
+  FROM lake.shop.pos /* new */
+)
+WHERE row_number <= 3
+
+-- # OFFSET, by a column that is not shown
+-- columns: item
+SELECT item FROM pos ORDER BY qty LIMIT 3 OFFSET 2
+-- becomes
+SELECT item
+FROM (
+  SELECT item, qty, row_number() OVER (ORDER BY qty ASC NULLS FIRST, item) AS row_number
+  FROM lake.shop.pos /* new */
+)
+WHERE (row_number > 2) AND (row_number <= 5)
+
+-- # Of groups
+-- columns: store, n
+SELECT store, sum(qty) AS n FROM pos GROUP BY store ORDER BY n DESC LIMIT 2
+-- becomes
+SELECT store, n
+FROM (
+  SELECT store, n, row_number() OVER (ORDER BY n DESC NULLS LAST, store) AS row_number
+  FROM (
+    SELECT store, sum(qty) AS n
+    FROM lake.shop.pos /* new */
+    GROUP BY store
+  )
+)
+WHERE row_number <= 2
