@@ -18,6 +18,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 TABLES = ("customer", "orders", "lineitem", "supplier", "nation", "region")
+ALL_TABLES = (*TABLES, "part", "partsupp")
 PATTERNS = ("append", "recent", "spread")
 
 GROUP_BY = """\
@@ -42,22 +43,22 @@ _PROPERTIES = (
 _PARTITIONS = {"orders": "month(o_orderdate)", "lineitem": "month(l_shipdate)"}
 
 
-def generate(folder: Path, scale: float) -> Path:
+def generate(folder: Path, scale: float, tables: Sequence[str] = TABLES) -> Path:
     """The generated Parquet files, made once per folder."""
     target = folder / f"tpch-{scale:g}"
-    if not (target / "done").exists():
-        tool = Path(sys.executable).with_name("tpchgen-cli")
-        for table in TABLES:
+    tool = Path(sys.executable).with_name("tpchgen-cli")
+    for table in tables:
+        if not (target / f"{table}.done").exists():
             subprocess.run(
                 [tool, "parquet", "-s", f"{scale:g}", "--tables", table, "--output-dir", target], check=True
             )
-        (target / "done").touch()
+            (target / f"{table}.done").touch()
     return target
 
 
-def load(spark: SparkSession, files: Path, pattern: str) -> None:
+def load(spark: SparkSession, files: Path, pattern: str, tables: Sequence[str] = TABLES) -> None:
     """Make the tables in the current namespace."""
-    for table in TABLES:
+    for table in tables:
         partition = _PARTITIONS.get(table) if pattern == "recent" else None
         clause = f"PARTITIONED BY ({partition})" if partition else ""
         spark.sql(
@@ -84,11 +85,11 @@ def change(spark: SparkSession, pattern: str, round_: int) -> None:
     shift = (round_ + 1) * 1_000_000_000
     match pattern:
         case "append":
-            _copy(spark, f"pmod(hash(o_orderkey), 100) = {round_}", shift)
+            copy_orders(spark, f"pmod(hash(o_orderkey), 100) = {round_}", shift)
         case "spread":
             keys = f"o_orderkey < 1000000000 AND pmod(hash(o_orderkey), 100) = {round_}"
-            _copy(spark, keys, shift)
-            _delete(spark, keys)
+            copy_orders(spark, keys, shift)
+            delete_orders(spark, keys)
         case "recent":
             # The last three of 80 months hold 3.9 % of the orders; of 30 parts of them, four are copied, two
             # deleted and two changed in each round: 1 % of all orders, half of them new.
@@ -96,14 +97,14 @@ def change(spark: SparkSession, pattern: str, round_: int) -> None:
                 "o_orderdate >= DATE'1998-05-01' AND o_orderkey < 1000000000 AND pmod(hash(o_orderkey), 30)"
             )
             part = 4 * round_
-            _copy(spark, f"{recent} BETWEEN {part} AND {part + 3}", shift)
-            _delete(spark, f"{recent} BETWEEN {part} AND {part + 1}")
-            _update(spark, f"{recent} BETWEEN {part + 2} AND {part + 3}")
+            copy_orders(spark, f"{recent} BETWEEN {part} AND {part + 3}", shift)
+            delete_orders(spark, f"{recent} BETWEEN {part} AND {part + 1}")
+            update_orders(spark, f"{recent} BETWEEN {part + 2} AND {part + 3}")
         case _:
             raise ValueError(pattern)
 
 
-def _copy(spark: SparkSession, orders: str, shift: int) -> None:
+def copy_orders(spark: SparkSession, orders: str, shift: int) -> None:
     """New orders: the chosen ones again under other keys, with their lineitems."""
     spark.sql(f"CREATE OR REPLACE TEMP VIEW chosen AS SELECT o_orderkey AS k FROM orders WHERE {orders}")
     chosen = spark.table("chosen").persist()
@@ -119,12 +120,14 @@ def _copy(spark: SparkSession, orders: str, shift: int) -> None:
     chosen.unpersist()
 
 
-def _delete(spark: SparkSession, orders: str) -> None:
+def delete_orders(spark: SparkSession, orders: str) -> None:
+    """The chosen orders go, with their lineitems."""
     spark.sql(f"DELETE FROM lineitem WHERE l_orderkey IN (SELECT o_orderkey FROM orders WHERE {orders})")
     spark.sql(f"DELETE FROM orders WHERE {orders}")
 
 
-def _update(spark: SparkSession, orders: str) -> None:
+def update_orders(spark: SparkSession, orders: str) -> None:
+    """The chosen orders change, and their lineitems."""
     spark.sql(
         "UPDATE lineitem SET l_quantity = l_quantity + 1, l_extendedprice = l_extendedprice + 10 "
         f"WHERE l_orderkey IN (SELECT o_orderkey FROM orders WHERE {orders})"

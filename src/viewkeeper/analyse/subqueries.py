@@ -198,7 +198,9 @@ class Subqueries:
     def _in(self, node: exp.In, read: ReadOuter) -> Scalar:
         """x IN (…) beside other conditions. Where it is unknown, Spark takes it for false there."""
         for ancestor in _around(node):
-            if isinstance(ancestor, exp.Not | exp.Binary | exp.Is) and not isinstance(ancestor, exp.Connector):
+            if isinstance(ancestor, exp.Not | exp.Binary | exp.Is) and not isinstance(
+                ancestor, exp.Connector
+            ):
                 raise self.reader.stop(ReasonCode.SUBQUERY_EXPRESSION, node)
         found = self._pairs(node, read)
         return column(self._mark(found.among, found.equal))
