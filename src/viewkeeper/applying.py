@@ -116,9 +116,9 @@ def _create_view(project: Project, statement: Statement) -> CreateView:
             position=statement.position,
             hint="Run other statements with spark.sql, outside of the project.",
         )
-    if parsed.policy is None:
-        return replace(parsed, policy=project.settings.policy_of(show_path(parsed.name)))
-    return parsed
+    name = show_path(parsed.name)
+    expected = (*parsed.expectations, *project.settings.expectations_of(name))
+    return replace(parsed, policy=parsed.policy or project.settings.policy_of(name), expectations=expected)
 
 
 def _in_order(wanted: Mapping[str, Wanted]) -> tuple[str, ...]:

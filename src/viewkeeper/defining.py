@@ -19,6 +19,7 @@ from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SOURCES
 from viewkeeper.errors import DefinitionError
 from viewkeeper.execute.engine import Engine
+from viewkeeper.expecting import with_expectations
 from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan import methods, representation, upkeep
@@ -99,9 +100,12 @@ def define(
     def referee(sql: str) -> list[tuple[str, str]]:
         return engine.catalog.schema(_as_redefined(sql, resolver, redefined), pins)
 
-    analysis = analyse(
-        definition.query, session=pins, resolve=resolver, referee=referee, candidates=resolver.near
-    )
+    def read(query: str) -> Analysis:
+        return analyse(query, session=pins, resolve=resolver, referee=referee, candidates=resolver.near)
+
+    analysis = read(definition.query)
+    if definition.expectations:
+        analysis = with_expectations(definition, analysis, read)
     columns = _named(definition, referee(without_qualify(tokenize(definition.query)).sql))
     analysis = _renamed(analysis, [column for column, _ in columns])
     swept = None

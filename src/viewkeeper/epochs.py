@@ -379,6 +379,8 @@ def _refresh(
     if outcome is not None and outcome.method is not None:
         estimates["method"] = outcome.method.value
         estimates["paid"] = round(outcome.compute_seconds + outcome.install_seconds, 3)
+    if outcome is not None and outcome.violations:
+        estimates["violations"] = outcome.violations
     is_bag = plan.installer is Installer.APPLY_BAG
     if is_bag and outcome is not None and outcome.counts.deleted and not view.has_copies:
         estimates["copies"] = (

@@ -14,6 +14,7 @@ from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.steps import (
+    CheckRows,
     ComputeBag,
     ComputeGroups,
     ComputeRows,
@@ -195,6 +196,8 @@ def _title(step: Step) -> str:
             return f"recompute {step.view}"
         case ComputeVisible():
             return f"compute what the readers of {step.view} see change, as {step.name}"
+        case CheckRows():
+            return f"count the rows of {step.view} that come and break {', '.join(step.expectations)}"
         case Install():
             method = step.method or step.expected
             by = method.value if method else step.installer.value
@@ -211,7 +214,7 @@ def _step_sql(step: Step) -> tuple[str, ...]:
             source = step.recomputed_from or "its rows"
             again = f"-- only if a group is marked R, because its extremum was deleted: from {source}\n"
             return (print_relation(step.relation), again + print_relation(step.recomputed))
-        case Share() | ComputeGroups() | ComputeVisible():
+        case Share() | ComputeGroups() | ComputeVisible() | CheckRows():
             return (print_relation(step.relation),)
         case ComputeBag():
             return (print_relation(step.relation),)

@@ -142,6 +142,7 @@ class Maintainer:
             properties=statement.properties,
             policy=statement.policy,
             consistency=statement.consistency,
+            expectations=statement.expectations,
         )
 
     def create(self, *statements: CreateView) -> EpochRecord | None:

@@ -37,6 +37,8 @@ class ViewRefresh:
     """The method by which it was installed."""
     prices: dict[str, float] = field(default_factory=dict)
     """Seconds that each method was expected to take."""
+    violations: dict[str, int] = field(default_factory=dict)
+    """By expectation of the view: rows that came and broke it, whether they were dropped or let in."""
 
     @property
     def expected_seconds(self) -> float | None:
@@ -151,7 +153,8 @@ _HISTORY_SCHEMA = (
     "epoch BIGINT, published_at TIMESTAMP, view STRING, strategy STRING, install STRING, reason STRING, "
     "delta_rows BIGINT, inserted BIGINT, deleted BIGINT, updated BIGINT, "
     "compute_seconds DOUBLE, install_seconds DOUBLE, recomputed BIGINT, derived_from STRING, method STRING, "
-    "prices MAP<STRING,DOUBLE>, expected_seconds DOUBLE, compute_install_ratio DOUBLE"
+    "prices MAP<STRING,DOUBLE>, violations MAP<STRING,BIGINT>, expected_seconds DOUBLE, "
+    "compute_install_ratio DOUBLE"
 )
 
 
@@ -296,4 +299,5 @@ def refresh_of(record: ViewRefreshRecord) -> ViewRefresh:
         record.derived_from,
         record.estimates.get("method"),
         dict(record.estimates.get("prices", {})),
+        dict(record.estimates.get("violations", {})),
     )

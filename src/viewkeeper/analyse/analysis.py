@@ -61,6 +61,8 @@ class Analysis:
     text: QueryText
     relation: Relation | None
     reason: Reason | None
+    dropped: tuple[tuple[str, Relation], ...] = ()
+    """By expectation: the rows that the view leaves out because they break it, to be counted."""
 
     @property
     def tables(self) -> tuple[str, ...]:

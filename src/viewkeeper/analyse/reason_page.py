@@ -44,13 +44,14 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
 _HEAD = """\
 # Reasons
 
-Made from the code by `python -m viewkeeper.analyse.reason_page`; a test keeps it up to date, and another provokes each code.
+Made from the code by `python -m viewkeeper.analyse.reason_page`; one test keeps it up to date, others provoke
+each code.
 
 ## Kept by full recompute
 
-A query that Spark can run, and that viewkeeper has no rule for, is a view all the same: it is recomputed, and `explain`,
-`status` and the result of a refresh tell why, with one of these codes. Under `REFRESH POLICY incremental strict` that is
-an error.
+A query that Spark can run, and that viewkeeper has no rule for, is a view all the same: it is recomputed,
+and `explain`, `status` and the result of a refresh tell why, with one of these codes. Under `REFRESH POLICY
+incremental strict` that is an error.
 
 | code | what it says | what would help |
 |---|---|---|

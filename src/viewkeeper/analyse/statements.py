@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeeper.analyse.cubes import nodes_of
 from viewkeeper.analyse.parsing import NotParsed, SqlText, tokenize
 from viewkeeper.analyse.refusals import closing
-from viewkeeper.define.definitions import ColumnSpec
+from viewkeeper.define.definitions import ColumnSpec, Expectation, OnViolation
 from viewkeeper.errors import DefinitionError
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ class CreateView:
     policy: str | None = None
     consistency: str | None = None
     with_data: bool = True
+    expectations: tuple[Expectation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +268,12 @@ def _create(cursor: _Cursor, *, or_replace: bool) -> CreateView:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     view = CreateView(cursor.name(), replace=or_replace, if_not_exists=if_not_exists)
     if cursor.ahead("("):
-        view = replace(view, columns=cursor.list(_column))
+        listed = cursor.list(_column_or_expectation)
+        view = replace(
+            view,
+            columns=tuple(each for each in listed if isinstance(each, ColumnSpec)),
+            expectations=_named_once(cursor, [each for each in listed if isinstance(each, Expectation)]),
+        )
     while not cursor.ahead("AS"):
         view = _clause(cursor, view)
     cursor.expect("AS")
@@ -314,6 +320,38 @@ def _read_clause(cursor: _Cursor, view: CreateView) -> tuple[str, CreateView]:
     raise cursor.error(
         "AS, COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES, REFRESH POLICY, CONSISTENCY or WITH NO DATA"
     )
+
+
+def _column_or_expectation(cursor: _Cursor) -> ColumnSpec | Expectation:
+    """``CONSTRAINT name EXPECT (predicate) [ON VIOLATION FAIL EPOCH | DROP ROW | WARN]``, or a column."""
+    if not (cursor.ahead("CONSTRAINT") and cursor.text.word(cursor.index + 2) == "EXPECT"):
+        return _column(cursor)
+    cursor.expect("CONSTRAINT")
+    name = cursor.identifier("a name")
+    cursor.expect("EXPECT")
+    if not cursor.ahead("("):
+        raise cursor.error("a condition in parentheses")
+    last = closing(cursor.text, cursor.index)
+    if last == cursor.index + 1:
+        raise cursor.error("a condition in parentheses")
+    predicate = cursor.text.raw(cursor.index + 1, last)
+    cursor.index = last + 1
+    if not cursor.take("ON", "VIOLATION"):
+        return Expectation(name, predicate)
+    words = ("fail epoch", "fail update", "drop row", "warn")
+    return Expectation(name, predicate, on_violation(_one_of(cursor, words)))
+
+
+def on_violation(words: str) -> OnViolation:
+    """FAIL UPDATE is what pipelines call it."""
+    return OnViolation("fail epoch" if words == "fail update" else words)
+
+
+def _named_once(cursor: _Cursor, expectations: Sequence[Expectation]) -> tuple[Expectation, ...]:
+    names = [each.name.casefold() for each in expectations]
+    if len(set(names)) != len(names):
+        raise cursor.error("expectations with different names")
+    return tuple(expectations)
 
 
 def _column(cursor: _Cursor) -> ColumnSpec:

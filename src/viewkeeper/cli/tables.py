@@ -99,6 +99,7 @@ def _note(view: ViewRefresh, short: Mapping[str, str]) -> str:
     sign = "Δ " if view.strategy == "incremental" else ""
     notes += [f"{sign}from {short.get(upper, upper)}"] if upper else []
     notes += [f"{view.recomputed:,} groups lost their extremum"] if view.recomputed else []
+    notes += [f"{count:,} rows break {name}" for name, count in view.violations.items()]
     return "; ".join(filter(None, notes))
 
 

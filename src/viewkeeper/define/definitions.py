@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,24 @@ class ColumnSpec:
     comment: str | None = None
 
 
+class OnViolation(Enum):
+    """What happens to rows that come and break an expectation."""
+
+    WARN = "warn"
+    DROP_ROW = "drop row"
+    FAIL_EPOCH = "fail epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """``CONSTRAINT name EXPECT (predicate) ON VIOLATION …``: what is to be true of every row of a view. A row
+    breaks it unless the predicate is true for it."""
+
+    name: str
+    predicate: str
+    on_violation: OnViolation = OnViolation.WARN
+
+
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
     """A materialized view as the user defined it. ``name`` is catalog, namespace and view, one part each
@@ -40,3 +59,4 @@ class ViewDefinition:
     policy: str | None = None
     consistency: str | None = None
     """Of a view that is swept: *strong* or *complete*."""
+    expectations: tuple[Expectation, ...] = ()

@@ -17,7 +17,10 @@ Example::
     dependencies:
       - {table: stores, columns: [city], determine: [region]}
     views:
-      sR_sales: {policy: incremental}
+      sR_sales:
+        policy: incremental
+        expectations:
+          sold: {expect: quantity > 0, on_violation: drop row}
     cubes:
       by:                             # the views by_city_date, by_city, by_date and by_all
         query: SELECT city, date, COUNT(*) AS n FROM pos NATURAL JOIN stores GROUP BY CUBE (city, date)
@@ -32,6 +35,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from viewkeeper.define.definitions import Expectation, OnViolation
 from viewkeeper.errors import SetupError
 
 Policy = Literal["auto", "incremental", "incremental strict", "full"]
@@ -112,8 +116,18 @@ class _Refreshing(_Strict):
         return lag
 
 
+class ExpectationSettings(_Strict):
+    """What is to be true of every row of a view, and what happens to rows for which it is not."""
+
+    expect: Name
+    on_violation: Literal["warn", "drop row", "fail epoch"] = "warn"
+
+
 class ViewSettings(_Refreshing):
-    """How one view is refreshed; overrides the project's."""
+    """How one view is refreshed; overrides the project's. What is expected of its rows stands here for
+    projects that ``spark-pipelines`` must parse, too: its DDL has no word for it."""
+
+    expectations: dict[str, ExpectationSettings] = Field(default_factory=dict)
 
 
 class CubeSettings(_Strict):
@@ -166,6 +180,14 @@ class Settings(_Refreshing):
     def referenced(self, fk: ForeignKey) -> Columns:
         """The columns that a foreign key refers to: those it names, or the declared key, or its own names."""
         return fk.referenced_columns or self.keys.get(fk.references, fk.columns)
+
+    def expectations_of(self, view: str) -> tuple[Expectation, ...]:
+        """What is expected of the rows of a view."""
+        own = self.views.get(view)
+        return tuple(
+            Expectation(name, each.expect, OnViolation(each.on_violation))
+            for name, each in (own.expectations.items() if own else ())
+        )
 
     def policy_of(self, view: str) -> Policy | None:
         """The policy of a view: its own, else the project's."""

@@ -34,6 +34,7 @@ from viewkeeper.install.counts import Counts
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.steps import (
+    CheckRows,
     ComputeBag,
     ComputeGroups,
     ComputeRows,
@@ -63,6 +64,8 @@ class Outcome:
     install_seconds: float = 0.0
     parts: dict[str, int] = field(default_factory=dict)
     """Rows of the deltas of parts of its joins, where they were counted."""
+    violations: dict[str, int] = field(default_factory=dict)
+    """Rows that came and broke an expectation."""
 
     @property
     def variant(self) -> str | None:
@@ -191,6 +194,8 @@ class Executor:
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_bag(step))
             case ComputeRows():
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_rows(step))
+            case CheckRows():
+                self._check(step)
             case Install() | Publish():
                 raise AssertionError("installed apart")
 
@@ -273,6 +278,21 @@ class Executor:
             rows = session.sql(step.sql).toDF(*step.columns)
             self._staging.stage(session, step.name, rows)
         return Counts()
+
+    def _check(self, step: CheckRows) -> None:
+        counted = self._rows(self._session(step.view), step.relation).collect()[0]
+        broken = {name: int(count) for name, count in zip(step.expectations, counted, strict=True) if count}
+        with self._lock:
+            self.outcomes.setdefault(step.view, Outcome()).violations.update(broken)
+        for name in step.failing:
+            if name in broken:
+                self.failed_view = self.failed_view or step.view
+                raise RefreshError(
+                    f"view {step.view}: {broken[name]} of the rows that came break the expectation {name}",
+                    code="VK-EXPECTATION",
+                    hint="Mend the source, or let the view drop such rows or warn of them: ON VIOLATION.",
+                    view=step.view,
+                )
 
     def _install(self, step: Install, context: InstallContext) -> None:
         self._timed(step.view, Phase.INSTALL, lambda: self._run_install(step, context))

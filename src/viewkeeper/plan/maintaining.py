@@ -31,6 +31,7 @@ from viewkeeper.algebra.summary_delta import (
     touched_by_summary_delta,
 )
 from viewkeeper.plan.draft import Draft
+from viewkeeper.plan.expectations import check_dropped, check_rows, kept_rows
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.propagation import Propagation
@@ -83,8 +84,12 @@ class Maintaining:
         leaves = self.draft.leaves(self.view, self.work.changed)
         if groups is None:
             self.draft.extract_for(self.view, scans(relation))
-            return self._bag(relation, leaves)
-        return self._groups(groups, leaves)
+            planned = self._bag(relation, leaves)
+        else:
+            planned = self._groups(groups, leaves)
+        if planned is not None and self.view.analysis.dropped:
+            check_dropped(self.draft, self.view, leaves)
+        return planned
 
     def _bag(self, relation: Relation, leaves: ViewLeaves) -> Maintained | None:
         draft, view = self.draft, self.view
@@ -104,6 +109,8 @@ class Maintaining:
             view.key,
         )
         draft.add(step)
+        columns = tuple(Field(name, name) for name in change.relation.columns)
+        check_rows(draft, view, Staged(step.name, columns, self.work.changed))
         self._outcome(step.name)
         installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
         return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
@@ -166,8 +173,11 @@ class Maintaining:
             step = ComputeGroups(draft.name("groups"), view.name, touched)
         draft.add(step)
         visible = None
-        if draft.has_children(view):
-            visible = draft.visible(view, self._visible_delta(groups, stored, step))
+        if draft.has_children(view) or kept_rows(view):
+            change = self._visible_delta(groups, stored, step)
+            visible = draft.visible(view, change)
+            columns = tuple(Field(name, name) for name in change.relation.columns)
+            check_rows(draft, view, Staged(visible, columns, self.work.changed))
         self._outcome(visible)
         installer = draft.install(view, Installer.MERGE_GROUPS, step, self.expected)
         return Maintained(installer, derived_from, cost, tuple(leaves.propagations))

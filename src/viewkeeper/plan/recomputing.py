@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from viewkeeper.algebra.relations import Field, Nothing, Relation, Scan, Staged
 from viewkeeper.algebra.rules.leaves import new
 from viewkeeper.plan.draft import Draft
+from viewkeeper.plan.expectations import check_dropped, check_rows, kept_rows
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import ComputeRows, ComputeVisible, Installer, Strategy, Work
@@ -38,7 +39,12 @@ class Recomputing:
         if has_children and view.snapshot is not None and view.needs_full is None:
             stored = view.stored
             delta_name = draft.visible(view, difference(view.layout, rows, view.layout.whole(stored)))
-        rows_name = self._shown_rows(rows) if has_children else None
+        expected = kept_rows(view)
+        rows_name = self._shown_rows(rows) if has_children or expected else None
+        if expected and rows_name is not None:
+            shown = tuple(Field(name, name) for name in view.layout.columns)
+            check_rows(draft, view, Staged(rows_name, shown))
+        check_dropped(draft, view, None)
         draft.outcomes[view.name] = ParentOutcome(Strategy.FULL, delta_name, rows_name, view.rows or 0)
         return draft.install(view, Installer.OVERWRITE, step), upper
 

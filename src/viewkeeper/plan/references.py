@@ -10,6 +10,7 @@ from dataclasses import replace
 from viewkeeper.algebra.relations import Relation, Staged, leaves
 from viewkeeper.plan.lookups import all_lookups
 from viewkeeper.plan.steps import (
+    CheckRows,
     ComputeBag,
     ComputeGroups,
     ComputeRows,
@@ -42,7 +43,7 @@ def staged_by(step: Step, known: Iterable[str]) -> Counter[str]:
             read = staged_in(step.relation) + staged_in(after)
             del read[step.draft or ""]
             return read
-        case Share() | ComputeGroups() | ComputeBag() | ComputeVisible():
+        case Share() | ComputeGroups() | ComputeBag() | ComputeVisible() | CheckRows():
             return staged_in(step.relation)
         case Install():
             return Counter([step.source.name])
@@ -53,7 +54,7 @@ def relations_of(step: Step) -> tuple[Relation, ...]:
     match step:
         case ComputeGroups(recomputed=after) if after is not None:
             return step.relation, after
-        case Share() | ComputeGroups() | ComputeBag() | ComputeVisible():
+        case Share() | ComputeGroups() | ComputeBag() | ComputeVisible() | CheckRows():
             return (step.relation,)
         case ComputeRows(query=query) if not isinstance(query, str):
             return (query,)

@@ -135,6 +135,18 @@ class ComputeVisible:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckRows:
+    """Count the rows that come and break expectations of a view: one row, a column for each of them."""
+
+    name: str
+    view: str
+    relation: Relation
+    expectations: tuple[str, ...]
+    failing: tuple[str, ...] = ()
+    """Those that must hold, or nothing is published."""
+
+
+@dataclass(frozen=True, slots=True)
 class Install:
     """Apply what was computed to the view's storage, on the epoch's branch."""
 
@@ -160,7 +172,7 @@ class Publish:
 
 
 Compute: TypeAlias = ComputeGroups | ComputeBag | ComputeRows
-Computing: TypeAlias = Extract | Share | Compute | ComputeVisible
+Computing: TypeAlias = Extract | Share | Compute | ComputeVisible | CheckRows
 Step: TypeAlias = Computing | Install | Publish
 
 

@@ -56,14 +56,13 @@ def delta(relation: Relation, leaves: Leaves) -> Delta | None:
         case OuterJoin():
             return outer_join.outer_join_delta(relation, leaves, recur, grows)
         case Exists():
-            left, right = recur(relation.child), recur(relation.among)
-            return existence.exists_delta(relation, left, right, leaves, growing=grows(relation.among))
+            return existence.exists_delta(relation, recur, leaves, growing=grows(relation.among))
         case Window():
-            return window.window_delta(relation, recur(relation.child), leaves)
+            return window.window_delta(relation, recur, leaves)
         case Distinct():
-            return affected_keys.distinct_delta(relation, recur(relation.child), leaves)
+            return affected_keys.distinct_delta(relation, recur, leaves)
         case Aggregate():
-            return affected_keys.aggregate_delta(relation, recur(relation.child), leaves)
+            return affected_keys.aggregate_delta(relation, recur, leaves)
         case _:
             raise IllFormed(f"{type(relation).__name__} is no operator of a view's query")
 

@@ -19,15 +19,25 @@ from dataclasses import dataclass
 from viewkeeper.algebra.deltas import Delta, deleted, inserted, plus
 from viewkeeper.algebra.estimates import delta_size, is_small, size
 from viewkeeper.algebra.relations import Exists, Filter, Project, Relation, Staged
-from viewkeeper.algebra.rules.leaves import Leaves, new, old
+from viewkeeper.algebra.rules.affected_values import (
+    by_affected_values,
+    has_changed,
+    has_few_partners,
+    is_plain,
+)
+from viewkeeper.algebra.rules.leaves import Leaves, Recur, new, old
 from viewkeeper.algebra.rules.restrict import equated, keys_among, restrict
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep, words
 
 
-def exists_delta(
-    relation: Exists, left: Delta | None, right: Delta | None, leaves: Leaves, *, growing: bool
-) -> Delta | None:
+def exists_delta(relation: Exists, recur: Recur, leaves: Leaves, *, growing: bool) -> Delta | None:
     """ΔL against R′, and the rows of L that gain or lose their partner. ``growing``: ΔR only inserts."""
+    if not growing and worth_looking_again(relation.child, relation.among, leaves):
+        keys = equated(relation.child.columns, relation.among.columns, relation.conjuncts)
+        told = by_affected_values(relation, keys, leaves)
+        if told is not None:
+            return told
+    left, right = recur(relation.child), recur(relation.among)
     partners = Partners(relation.child, relation.among, relation.conjuncts, leaves)
     right = None if right is None else shared(right, leaves)
     terms: list[Delta | None] = []
@@ -44,6 +54,14 @@ def exists_delta(
         if not growing:
             terms += _moved(relation, partners.lost(right), gained=False)
     return plus(terms)
+
+
+def worth_looking_again(left: Relation, right: Relation, leaves: Leaves) -> bool:
+    """Whether all rows with a touched key are better computed again than those told apart that gained or lost
+    a partner: each of these terms reads both sides, and a side that is no mere join would be computed for each."""
+    if not has_changed(right, leaves):
+        return False
+    return not (is_plain(left) and is_plain(right)) or has_few_partners(left, right, leaves)
 
 
 def shared(delta: Delta, leaves: Leaves) -> Delta:

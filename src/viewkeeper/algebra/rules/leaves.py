@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
 
 from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.expressions import Expression
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import Filter, Join, Leaf, Relation, Scan, State, map_leaves
+
+
+Recur: TypeAlias = Callable[[Relation], "Delta | None"]
+"""ΔR of an operator's input."""
 
 
 class Leaves(Protocol):

@@ -15,12 +15,18 @@ from dataclasses import replace
 
 from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, keys_of, plus
 from viewkeeper.algebra.relations import Window
-from viewkeeper.algebra.rules.leaves import Leaves, new, old
+from viewkeeper.algebra.rules.affected_values import by_affected_values, has_changed, is_plain
+from viewkeeper.algebra.rules.leaves import Leaves, Recur, new, old
 from viewkeeper.algebra.rules.restrict import restrict
 
 
-def window_delta(relation: Window, child: Delta | None, leaves: Leaves) -> Delta | None:
+def window_delta(relation: Window, recur: Recur, leaves: Leaves) -> Delta | None:
     """Δω(R) = +ω(R′ ⋉ K) − ω(R ⋉ K)."""
+    if not is_plain(relation.child) and has_changed(relation, leaves):
+        told = by_affected_values(relation, relation.keys, leaves)
+        if told is not None:
+            return told
+    child = recur(relation.child)
     if child is None:
         return None
     touched = relation
