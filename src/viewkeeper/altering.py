@@ -20,7 +20,16 @@ from viewkeeper.library import KnownView, Library
 from viewkeeper.plan import steps
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.situation import ViewInput
-from viewkeeper.plan.steps import ComputeRows, EpochPlan, Install, Installer, Publish, Strategy, ViewPlan
+from viewkeeper.plan.steps import (
+    ComputeRows,
+    EpochPlan,
+    Install,
+    Installer,
+    Publish,
+    Step,
+    Strategy,
+    ViewPlan,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +44,34 @@ class Altering:
 
     def run(self, after: KnownView, reason: str) -> EpochRecord:
         """Put ``after`` in the place of the view of that name."""
-        name = after.name
-        before, state = self.library.views[name], self.library.states[name]
-        moves = before.layout != after.layout
-        storage = new_storage_name(self.engine.catalog_name) if moves else state.storage
-        has_rows = state.snapshot is not None
-        conversion = _conversion(before, after, state, storage) if moves and has_rows else ()
+        before, state = self.library.views[after.name], self.library.states[after.name]
+        if before.layout == after.layout:
+            return self._run(after, state, state.storage, (), reason, in_place=True)
+        storage = new_storage_name(self.engine.catalog_name)
+        stored = before.layout.stored(state.storage, state.snapshot)
+        conversion: tuple[Step, ...] = ()
+        if state.snapshot is not None:
+            conversion = _conversion(after, storage, _converted(before.layout, after.layout, stored))
+        return self._run(after, state, storage, conversion, reason)
+
+    def redefine(self, after: KnownView, rows: Relation) -> EpochRecord:
+        """The same for a definition whose rows are made of the stored ones."""
+        storage = new_storage_name(self.engine.catalog_name)
+        state = self.library.states[after.name]
+        reason = "its rows are made of those that were stored"
+        return self._run(after, state, storage, _conversion(after, storage, rows), reason)
+
+    def _run(
+        self,
+        after: KnownView,
+        state: ViewState,
+        storage: str,
+        conversion: tuple[Step, ...],
+        reason: str,
+        *,
+        in_place: bool = False,
+    ) -> EpochRecord:
+        name, has_rows = after.name, state.snapshot is not None
         latest = self.ledger.latest()
         view = ViewPlan(
             name,
@@ -58,7 +89,7 @@ class Altering:
             views={**self.library.views, name: after},
             define=(name,),
             without_data=() if has_rows else (name,),
-            in_place=not moves,
+            in_place=in_place,
             readers=tuple(self._readers(name, state)) if conversion else (),
         )
         return self.runner.run(self.lease, work)
@@ -78,12 +109,8 @@ def _input(view: KnownView, state: ViewState, storage: str) -> ViewInput:
     )
 
 
-def _conversion(
-    before: KnownView, after: KnownView, state: ViewState, storage: str
-) -> tuple[ComputeRows, Install, Publish]:
-    stored = before.layout.stored(state.storage, state.snapshot)
+def _conversion(after: KnownView, storage: str, converted: Relation) -> tuple[Step, ...]:
     columns = tuple(field.stored for field in after.layout.fields)
-    converted = _converted(before.layout, after.layout, stored)
     rows = ComputeRows("", after.name, converted, columns, staged=False)
     install = Install(after.name, storage, None, Installer.OVERWRITE, after.layout, rows)
     return rows, install, Publish((after.name,))

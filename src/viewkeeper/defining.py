@@ -119,7 +119,8 @@ def define(
             code="VK-CONSISTENCY",
             hint="Every view shows a state that its tables had; leave it out.",
         )
-    analysis, layout = _laid_out(referee, analysis, columns)
+    by_columns = bool(definition.partitioned_by or definition.cluster_by)
+    analysis, layout = _laid_out(referee, analysis, columns, as_shown=by_columns)
     asked = dict(definition.properties)
     is_bag = layout.groups is None and layout.rows is not None
     representation.refuse_unsuitable(name, asked, is_bag=is_bag, columns=dict(columns))
@@ -208,7 +209,10 @@ def _refuse_policies(view: KnownView, *, keyed: bool) -> None:
         asked,
         groups=groups is not None,
         keyed=keyed,
-        adds_up=groups is not None and not view.layout.counted and adds_up(groups),
+        adds_up=groups is not None
+        and not view.layout.counted
+        and view.layout.top is None
+        and adds_up(groups),
     )
 
 
@@ -232,7 +236,7 @@ def _types(referee: Referee) -> Types:
 
 
 def _laid_out(
-    referee: Referee, analysis: Analysis, columns: list[tuple[str, str]]
+    referee: Referee, analysis: Analysis, columns: list[tuple[str, str]], *, as_shown: bool
 ) -> tuple[Analysis, Layout]:
     if analysis.relation is None:
         return analysis, bag_layout(columns, None)
@@ -241,7 +245,7 @@ def _laid_out(
     reason = obstacle(analysis.relation, types)
     if reason is not None:
         return Analysis(analysis.text, None, reason), bag_layout(columns, None)
-    return analysis, layout_of(analysis.relation, columns, types)
+    return analysis, layout_of(analysis.relation, columns, types, as_shown=as_shown)
 
 
 def _with_columns_listed(view: KnownView) -> KnownView:

@@ -18,6 +18,8 @@ from viewkeeper.plan.representation import advisable, pinned
 from viewkeeper.plan.steps import Strategy
 from viewkeeper.plan.upkeep import Retention, keeps_up
 from viewkeeper.reading import snapshots_of
+from viewkeeper.redefining import rows_carried_over
+from viewkeeper.remote_views import source_behind
 from viewkeeper.results import Upkept
 from viewkeeper.situations import stored_views
 from viewkeeper.upkeep import Keeping
@@ -45,6 +47,22 @@ class Housekeeping:
         definition = replace(known.definition, properties=tuple(asked.items()))
         after = relaid(self.engine, library, known, definition)
         return self._altered(library, after, "its table properties were set")
+
+    def redefine(self, before: Library, defined: Sequence[KnownView]) -> EpochRecord | None:
+        """Put a view that is defined anew in the place of the old one, with rows that are made of those that
+        it holds; ``None`` if they are to be computed. Views that read it are analysed anew and recomputed, so
+        there must be none."""
+        after, *others = defined
+        known, state = before.views.get(after.name), before.states.get(after.name)
+        if others or known is None or state is None or state.snapshot is None or source_behind(after):
+            return None
+        rows = rows_carried_over(known, after, known.layout.stored(state.storage, state.snapshot))
+        if rows is None:
+            return None
+        altering = Altering(self.ledger, self.engine, self.runner, before, self.lease)
+        record = altering.redefine(after, rows)
+        self.engine.see(snapshots_of(self._library(), [after.name]))
+        return record
 
     def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
         """Rewrite what is stored where that pays, and forget what no epoch shows any more."""

@@ -165,6 +165,11 @@ class Maintainer:
                 library = library.with_views(*followers)
             if not defined:
                 return None
+            kept = self._housekeeping(lease).redefine(before, tuple(defined.values()))
+            if kept is not None:
+                after = self.library()
+                done = self._refresh(lease, after, list(with_siblings(after, defined)), None)
+                return kept if isinstance(done, EpochPlan) else done
             without_data = not all(statement.with_data for statement in statements)
             change = Redefinition(tuple(defined.values()), without_data=without_data)
             return self._define_swept(lease, before, change)

@@ -19,15 +19,24 @@ from viewkeeper.algebra.relations import (
     Expand,
     Field,
     Filter,
+    Leaf,
     Project,
     Relation,
+    Staged,
     TableAt,
+    Window,
+    map_children,
+    map_leaves,
 )
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep
 from viewkeeper.algebra.summary_delta import ROW, Groups, folded
 
 Types = Callable[[Relation], Mapping[str, str]]
 """Asks Spark for the types of a relation's columns; only analysis, no job."""
+
+
+INNER = "_vk_inner"
+"""Stands for the rows that are stored, in what is made of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +54,14 @@ class Layout:
     """Whether it is a bag stored as CNT."""
     in_parts: bool = False
     """Whether a group may be stored in several rows, to be combined (SDAPPEND)."""
+    top: Relation | None = None
+    """What is made of the rows when they are read, where that is more than ``present`` and ``visible`` say:
+    windows over groups, LIMIT. It reads them under the name of ``INNER``."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The user's columns."""
-        return tuple(item.name for item in self.present)
+        return tuple(item.name for item in self.present) if self.top is None else self.top.columns
 
     @property
     def has_hidden_rows(self) -> bool:
@@ -79,13 +91,17 @@ class Layout:
         """The user's rows, made of stored ones."""
         whole = self.whole(stored)
         rows = whole if self.visible is None else Filter(whole, self.visible)
-        if not self.counted:
-            return Project(rows, self.present)
-        return Expand(Project(rows, (*self.present, *keep([GROUP_COUNT]))), GROUP_COUNT)
+        if self.counted:
+            return Expand(Project(rows, (*self.present, *keep([GROUP_COUNT]))), GROUP_COUNT)
+        shown = Project(rows, self.present)
+        if self.top is None:
+            return shown
+        return map_leaves(self.top, lambda leaf: shown if _is_inner(leaf) else leaf)
 
     def shown_change(self, stored: Delta) -> Delta:
         """A change of the user's rows, made of one of the stored rows (whole groups): a counted row weighs
         its count."""
+        assert self.top is None, "what is made of all rows together is not made of a few"
         rows = stored.relation if self.visible is None else Filter(stored.relation, self.visible)
         weight = column(WEIGHT)
         if self.counted:
@@ -138,12 +154,39 @@ def _as_declared(item: Named, kind: str) -> Named:
     return Named(item.name, compose("CAST(", item.scalar, f" AS {kind})"))
 
 
-def layout_of(relation: Relation, columns: Sequence[tuple[str, str]], types: Types) -> Layout:
-    """The layout for a query in normal form whose columns have these types."""
+def layout_of(
+    relation: Relation, columns: Sequence[tuple[str, str]], types: Types, *, as_shown: bool = False
+) -> Layout:
+    """The layout for a query in normal form whose columns have these types. ``as_shown``: the columns that
+    are shown must be stored, for the storage is partitioned or ordered by some of them."""
     core, values, visible = _peel(relation)
-    if not isinstance(core, Aggregate):
+    if isinstance(core, Aggregate):
+        return _groups_layout(core, values, visible, dict(columns), types)
+    below = None if as_shown else _groups_below_windows(relation)
+    if below is None:
         return bag_layout(columns, relation)
-    return _groups_layout(core, values, visible, dict(columns), types)
+    return replace(layout_of(below, list(types(below).items()), types), top=_over(relation, below))
+
+
+def _groups_below_windows(relation: Relation) -> Relation | None:
+    """The groups that window functions look at, where nothing but filters and projections is around those:
+    they are stored, and what the functions say of them is found when they are read."""
+    below: Relation | None = None
+    while isinstance(relation, (Project, Filter, Window)):
+        below = relation.child if isinstance(relation, Window) else below
+        relation = relation.child
+    return below if below is not None and isinstance(_peel(below)[0], Aggregate) else None
+
+
+def _over(relation: Relation, below: Relation) -> Relation:
+    """The relation over stored rows in the place of ``below``."""
+    if relation is below:
+        return Staged(INNER, tuple(Field(name, name) for name in below.columns))
+    return map_children(relation, lambda child: _over(child, below))
+
+
+def _is_inner(leaf: Leaf) -> bool:
+    return isinstance(leaf, Staged) and leaf.name == INNER
 
 
 def _peel(relation: Relation) -> tuple[Relation, Mapping[str, Scalar], Scalar | None]:

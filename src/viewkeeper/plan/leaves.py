@@ -211,8 +211,8 @@ class ViewLeaves:
         parent, outcome = self._parents[table]
         layout = parent.layout
         missed = self._extracted(self._span(table))
-        if missed is not None and layout.in_parts:
-            # Parts that came say nothing of the groups that they are parts of.
+        if missed is not None and (layout.in_parts or layout.top is not None):
+            # Parts that came say nothing of their groups, nor some groups of what is made of all of them.
             before, now = (parent.stored_at(at) for at in (self._view.vector[table], parent.snapshot))
             missed = difference(layout, layout.whole(now), layout.whole(before))
         elif missed is not None:
@@ -274,7 +274,11 @@ def _fields(relation: Relation, scan: Scan, *more: str) -> Relation:
 
 
 def difference(layout: Layout, new: Relation, old: Relation) -> Delta:
-    """The delta of what a view shows, between two states of what is stored of it, in whole groups."""
-    both = plus((layout.shown_change(inserted(new)), layout.shown_change(deleted(old))))
+    """The delta of what a view shows, between two states of what is stored of it, in whole groups: of those
+    that were touched, or of all where what is shown is made of all of them."""
+    if layout.top is None:
+        both = plus((layout.shown_change(inserted(new)), layout.shown_change(deleted(old))))
+    else:
+        both = plus((inserted(layout.shown(new)), deleted(layout.shown(old))))
     assert both is not None
     return consolidate(both)

@@ -11,7 +11,7 @@ from viewkeeper.algebra.derived_changes import Upper, derived_changes
 from viewkeeper.algebra.estimates import SMALL_ROWS
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.preaggregation import preaggregation
-from viewkeeper.algebra.relations import Field, Filter, Project, Relation, Staged, UnionAll, scans
+from viewkeeper.algebra.relations import Field, Filter, Project, Relation, SemiJoin, Staged, UnionAll, scans
 from viewkeeper.algebra.rules.delta import delta, insert_only
 from viewkeeper.algebra.rules.restrict import restrict
 from viewkeeper.algebra.scalars import column, compose, keep
@@ -285,10 +285,15 @@ class Maintaining:
         """−(the touched groups as they are shown now), +(as they will be shown)."""
         columns = (*groups.keys, *(kept.name for kept in groups.all_kept), OPERATION)
         touched = Staged(step.name, tuple(Field(name, name) for name in columns), self.work.changed)
-        remaining = Filter(touched, compose(column(OPERATION), " <> 'D'"))
-        before: Relation = stored
-        if groups.keys:
-            before = restrict(stored, Project(touched, keep(groups.keys)))
+        remaining: Relation = Filter(touched, compose(column(OPERATION), " <> 'D'"))
+        keys = Project(touched, keep(groups.keys))
+        if self.view.layout.top is not None:
+            before: Relation = self.view.stored
+            if groups.keys:
+                others = SemiJoin(before, keys, tuple((key, key) for key in groups.keys), anti=True)
+                remaining = UnionAll((others, Project(remaining, keep(before.columns))))
+        else:
+            before = restrict(stored, keys) if groups.keys else stored
         return difference(self.view.layout, remaining, before)
 
     def _outcome(self, delta_name: str | None) -> None:

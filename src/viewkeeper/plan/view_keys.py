@@ -13,7 +13,7 @@ def key_of_view(analysis: Analysis, layout: Layout, tables: Mapping[str, Sequenc
     """A key of the view's rows, in its own columns, given those of the tables and views that it reads; empty
     if none is known."""
     groups = layout.groups
-    if groups is None or layout.counted:
+    if groups is None or layout.counted or layout.top is not None:
         key = None if analysis.relation is None else derived_key(analysis.relation, tables)
         return key or ()
     shown = {next(iter(item.scalar.columns)): item.name for item in layout.present if item.is_rename}

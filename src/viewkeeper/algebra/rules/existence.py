@@ -57,8 +57,8 @@ def exists_delta(relation: Exists, recur: Recur, leaves: Leaves, *, growing: boo
 
 
 def worth_looking_again(left: Relation, right: Relation, leaves: Leaves) -> bool:
-    """Whether all rows with a touched key are better computed again than those told apart that gained or lost
-    a partner: each of these terms reads both sides, and a side that is no mere join would be computed for each."""
+    """Whether all rows with a touched key are better computed again than those told apart that gained or
+    lost a partner: each of these terms reads both sides, and what is no mere join is computed for each."""
     if not has_changed(right, leaves):
         return False
     return not (is_plain(left) and is_plain(right)) or has_few_partners(left, right, leaves)

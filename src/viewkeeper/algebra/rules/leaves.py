@@ -11,7 +11,6 @@ from viewkeeper.algebra.expressions import Expression
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import Filter, Join, Leaf, Relation, Scan, State, map_leaves
 
-
 Recur: TypeAlias = Callable[[Relation], "Delta | None"]
 """ΔR of an operator's input."""
 

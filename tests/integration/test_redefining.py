@@ -1,0 +1,85 @@
+"""CREATE OR REPLACE keeps what it can: rows that are stored are not computed again from the sources."""
+
+from __future__ import annotations
+
+import pytest
+from world import assert_exact
+
+from viewkeeper.warehouse import Warehouse
+
+pytestmark = pytest.mark.spark
+KEPT = "its rows are made of those that were stored"
+
+
+@pytest.fixture
+def shop(wh: Warehouse) -> Warehouse:
+    wh.spark.sql("CREATE TABLE orders (id INT, customer INT, qty INT, total DECIMAL(9,2))")
+    wh.spark.sql("INSERT INTO orders VALUES (1, 1, 2, 10), (2, NULL, 1, 20), (2, NULL, 1, 20), (3, 2, 5, 5)")
+    return wh
+
+
+BAG = "SELECT id, customer, qty * total AS worth FROM orders WHERE qty > 0"
+GROUPS = (
+    "SELECT customer, sum(qty * total) AS worth, count(*) AS n, max(id) AS last FROM orders GROUP BY customer"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BAG, "SELECT id, customer, qty * total AS value FROM orders WHERE qty > 0"),
+        (BAG, "SELECT qty * total AS worth, id FROM orders WHERE qty > 0"),
+        (BAG, BAG),
+        (
+            GROUPS,
+            "SELECT customer AS c, sum(qty * total) AS value, count(*) AS n FROM orders GROUP BY customer",
+        ),
+        (GROUPS, "SELECT max(id) AS last, customer FROM orders GROUP BY customer"),
+        (GROUPS, GROUPS.replace("GROUP BY customer", "GROUP BY customer HAVING count(*) > 1")),
+        (GROUPS, GROUPS.replace("count(*) AS n", "sum(qty * total) / count(*) AS n")),
+    ],
+)
+def test_what_is_stored_is_kept(shop: Warehouse, before: str, after: str) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {before}")
+    shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v COMMENT 'other' AS {after}")
+    assert shop.history()[0].view("v").reason == KEPT
+    assert_exact(shop)
+    shop.spark.sql("INSERT INTO orders VALUES (4, 1, 1, 1)")
+    shop.spark.sql("DELETE FROM orders WHERE id = 3")
+    assert shop.refresh(policy="incremental").view("v").strategy == "incremental"
+    assert_exact(shop)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BAG, BAG.replace("qty > 0", "qty > 1")),
+        (BAG, BAG.replace("id, ", "id + 1 AS id, ")),
+        (BAG, BAG.replace("SELECT", "SELECT DISTINCT")),
+        (GROUPS, GROUPS.replace("max(id)", "min(id)")),
+        (GROUPS, "SELECT customer, id, count(*) AS n FROM orders GROUP BY customer, id"),
+        (GROUPS, "SELECT count(*) AS n FROM orders"),
+    ],
+)
+def test_what_is_not_is_computed(shop: Warehouse, before: str, after: str) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {before}")
+    shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {after}")
+    assert shop.history()[0].view("v").reason != KEPT
+    assert_exact(shop)
+
+
+def test_a_view_that_lags_behind_is_brought_up_to_date(shop: Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {BAG}")
+    shop.spark.sql("INSERT INTO orders VALUES (4, 1, 1, 1)")
+    shop.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT id FROM orders WHERE qty > 0")
+    assert shop.sql("SELECT * FROM v").count() == 5
+    kept = [epoch.view("v").reason for epoch in shop.history()[:2]]
+    assert KEPT in kept
+    assert_exact(shop)
+
+
+def test_readers_follow(shop: Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {BAG}")
+    shop.sql("CREATE MATERIALIZED VIEW above AS SELECT customer, count(*) AS n FROM v GROUP BY customer")
+    shop.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT id, customer FROM orders WHERE qty > 0")
+    assert_exact(shop)
