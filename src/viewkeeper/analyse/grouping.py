@@ -12,9 +12,9 @@ from viewkeeper.algebra.aggregates import FUNCTIONS, SAME_WITH_DISTINCT
 from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project, Relation, Repeat
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, compose, keep, words
 from viewkeeper.analyse.expressions import Parts, Reader, innermost, same_key
-from viewkeeper.analyse.from_clause import column_lookup, only
 from viewkeeper.analyse.functions import AGGREGATES, GROUPING, MAINTAINED
 from viewkeeper.analyse.grouping_sets import grouping_id, has_sets, is_grouped_away, key_in_sets, spelt_out
+from viewkeeper.analyse.inputs import column_lookup, only
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.scopes import Ambiguous, Names, Output, Scope

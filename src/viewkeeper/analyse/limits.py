@@ -13,7 +13,7 @@ from sqlglot import exp
 from viewkeeper.algebra.relations import Filter, Window, WindowCall
 from viewkeeper.algebra.scalars import Column, Scalar, column, compose
 from viewkeeper.analyse.expressions import Reader
-from viewkeeper.analyse.from_clause import Built
+from viewkeeper.analyse.inputs import Built
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Names
 

@@ -15,20 +15,13 @@ from sqlglot import exp
 from viewkeeper.algebra.relations import Distinct, Relation, UnionAll
 from viewkeeper.algebra.scalars import Named, Scalar, column
 from viewkeeper.analyse.analysis import TableInfo
+from viewkeeper.analyse.constants import constant
 from viewkeeper.analyse.expressions import Lookup, Parts, Reader, dotted
-from viewkeeper.analyse.from_clause import (
-    Built,
-    Cte,
-    Environment,
-    FromReader,
-    Inputs,
-    column_lookup,
-    constant,
-    inputs_of,
-    only,
-)
+from viewkeeper.analyse.from_clause import Cte, Environment, FromReader
 from viewkeeper.analyse.functions import GENERATORS
+from viewkeeper.analyse.generators import Generators
 from viewkeeper.analyse.grouping import Grouping, Replaced, has_aggregate
+from viewkeeper.analyse.inputs import Built, Inputs, column_lookup, inputs_of, only
 from viewkeeper.analyse.limits import is_limited, limited, ordered_by
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import ReasonCode
@@ -239,7 +232,7 @@ class QueryReader:
             scope = inputs.scope
             call = self._reader.scalar(called, column_lookup(scope), scope.names(), aggregate=called)
             known = len(scope.visible)
-            inputs = self._from.generated(inputs, called, call, wishes)
+            inputs = Generators(self._reader, self._names).generated(inputs, called, call, wishes)
             result += [SelectItem(each.name, None, each) for each in inputs.scope.visible[known:]]
         return inputs, result
 

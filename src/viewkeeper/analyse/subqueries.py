@@ -36,7 +36,8 @@ from viewkeeper.algebra.relations import (
 )
 from viewkeeper.algebra.scalars import Named, Scalar, column, compose
 from viewkeeper.analyse.expressions import Reader
-from viewkeeper.analyse.from_clause import Built, Environment, Inputs
+from viewkeeper.analyse.from_clause import Environment
+from viewkeeper.analyse.inputs import Built, Inputs
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.scopes import Names, Scope
 
