@@ -106,6 +106,8 @@ class Reader:
                 self._walk(node.this, lookup, replace, cuts, variables | names)
             case exp.Column():
                 self._column(node, lookup, cuts, variables)
+            case exp.Star() if node.parent is cuts.aggregate and _called(node.parent) == "count":
+                return  # count(*) over a window
             case exp.Star():
                 raise self.stop(ReasonCode.STAR_ARGUMENT, node, _called(node.parent))
             case exp.Dot() if isinstance(node.expression, exp.Func):

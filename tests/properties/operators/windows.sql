@@ -10,6 +10,7 @@ SELECT name, sum(bal) AS s, rank() OVER (ORDER BY sum(bal) DESC) AS r FROM c GRO
 SELECT name, id, d / sum(d) OVER (PARTITION BY name) AS share FROM c;
 SELECT id, bal, bal / sum(bal) OVER () AS share FROM c;
 SELECT cid, day, total, sum(total) OVER w AS run, avg(total) OVER (PARTITION BY cid) AS a FROM o WINDOW w AS (PARTITION BY cid ORDER BY day);
+SELECT part, num, count(*) OVER (PARTITION BY part) AS n, count(*) OVER () AS every FROM l;
 SELECT DISTINCT part, max(qty) OVER (PARTITION BY part) AS m FROM l;
 SELECT part, count(*) AS n FROM (SELECT part, row_number() OVER (PARTITION BY oid ORDER BY price DESC, num) AS rn FROM l) WHERE rn = 1 GROUP BY part;
 SELECT grouping(name) AS g, name, nation, sum(bal) AS s, rank() OVER (PARTITION BY grouping(name) ORDER BY sum(bal)) AS r FROM c GROUP BY ROLLUP (name, nation);
