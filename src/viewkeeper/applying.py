@@ -95,6 +95,12 @@ def _wanted(maintainer: Maintainer, project: Project) -> dict[str, Wanted]:
                 hint="Remove one of the two definitions.",
             )
         wanted[name] = Wanted(name, create, definition)
+    for name in project.settings.unmet(wanted):
+        raise DefinitionError(
+            f"{SETTINGS_NAME} expects something of the rows of {name}, and there is no such view",
+            code="VK-PROJECT",
+            hint="Write the name as the view's statement does.",
+        )
     return wanted
 
 
@@ -104,7 +110,9 @@ def _creations(project: Project) -> Iterator[tuple[CreateView, str, Position | N
         yield _create_view(project, statement), statement.file.name, statement.position
     for name, cube in project.settings.cubes.items():
         view = CreateView(parse_path(name), cube.query, policy=cube.policy or project.settings.policy)
-        yield from ((each, SETTINGS_NAME, None) for each in CreateCube(view).views)
+        for each in CreateCube(view).views:
+            expected = project.settings.expectations_of(show_path(each.name))
+            yield replace(each, expectations=expected), SETTINGS_NAME, None
 
 
 def _create_view(project: Project, statement: Statement) -> CreateView:

@@ -244,7 +244,7 @@ def _laid_out(
     types = _types(referee)
     reason = obstacle(analysis.relation, types)
     if reason is not None:
-        return Analysis(analysis.text, None, reason), bag_layout(columns, None)
+        return replace(analysis, relation=None, reason=reason), bag_layout(columns, None)
     return analysis, layout_of(analysis.relation, columns, types, as_shown=as_shown)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from viewkeeper.analyse.analysis import Analysis
+from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.tidy import prune
 from viewkeeper.define.definitions import Expectation, OnViolation, ViewDefinition
 from viewkeeper.errors import DefinitionError
@@ -17,6 +18,7 @@ def with_expectations(
 ) -> Analysis:
     """The analysis of the query without the rows that break an expectation, where those are dropped."""
     for each in definition.expectations:
+        _refuse_subquery(definition, each)
         _read(definition, each, read, _where(definition, _holds(each)))
     dropping = [each for each in definition.expectations if each.on_violation is OnViolation.DROP_ROW]
     if not dropping:
@@ -28,6 +30,21 @@ def with_expectations(
         if broken.relation is not None:
             dropped.append((each.name, prune(broken.relation, ())))
     return replace(kept, dropped=tuple(dropped))
+
+
+def _refuse_subquery(definition: ViewDefinition, expectation: Expectation) -> None:
+    """Other tables would be read as they are when it is looked at, not as they were."""
+    text = tokenize(expectation.predicate)
+    if any(text.word(index) in ("SELECT", "TABLE") for index in range(len(text.tokens))):
+        raise _refusal(definition, expectation, "it reads other rows than the one it is about")
+
+
+def _refusal(definition: ViewDefinition, expectation: Expectation, why: str) -> DefinitionError:
+    return DefinitionError(
+        f"view {show_path(definition.name)}, expectation {expectation.name}: {why}",
+        code="VK-EXPECTATION",
+        hint="It is a condition on the columns of the view, and a matter of the row alone.",
+    )
 
 
 def _holds(expectation: Expectation) -> str:
@@ -47,8 +64,4 @@ def _read(
     try:
         read(query)
     except DefinitionError as error:
-        raise DefinitionError(
-            f"view {show_path(definition.name)}, expectation {expectation.name}: {error.message}",
-            code="VK-EXPECTATION",
-            hint="It is a condition on the columns of the view, and a matter of the row alone.",
-        ) from error
+        raise _refusal(definition, expectation, error.message) from error

@@ -165,14 +165,25 @@ class Maintainer:
                 library = library.with_views(*followers)
             if not defined:
                 return None
-            kept = self._housekeeping(lease).redefine(before, tuple(defined.values()))
-            if kept is not None:
-                after = self.library()
-                done = self._refresh(lease, after, list(with_siblings(after, defined)), None)
-                return kept if isinstance(done, EpochPlan) else done
             without_data = not all(statement.with_data for statement in statements)
+            kept = None
+            if not without_data:
+                kept = self._housekeeping(lease).redefine(before, tuple(defined.values()))
+            if kept is not None:
+                return self._brought_up(lease, list(defined)) or kept
             change = Redefinition(tuple(defined.values()), without_data=without_data)
             return self._define_swept(lease, before, change)
+
+    def _brought_up(self, lease: Lease, names: Sequence[str]) -> EpochRecord | None:
+        """Refresh views that were defined anew with the rows they had. They are published: what fails now is
+        told, and waits for the next refresh."""
+        library = self.library()
+        try:
+            done = self._refresh(lease, library, list(with_siblings(library, names)), None)
+        except (RefreshError, SourceError) as error:
+            logger.warning("%s: defined anew, and not refreshed yet: %s", ", ".join(names), error)
+            return None
+        return None if isinstance(done, EpochPlan) else done
 
     def _define_swept(self, lease: Lease, before: Library, change: Redefinition) -> EpochRecord:
         """Views of remote tables have a source behind them, which comes and goes with the definition."""

@@ -16,14 +16,17 @@ from viewkeeper.algebra.relations import AggregateCall, Project, Relation
 from viewkeeper.algebra.scalars import Named, Scalar, column, keep
 from viewkeeper.algebra.summary_delta import Groups
 from viewkeeper.analyse.tidy import prune
+from viewkeeper.define.definitions import Expectation, OnViolation
 from viewkeeper.library import KnownView
 
 
 def rows_carried_over(before: KnownView, after: KnownView, stored: Relation) -> Relation | None:
     """The rows of the new definition as they are to be stored, made of those that are; ``None`` if they
     cannot be."""
-    if before.definition.session != after.definition.session:
+    if before.definition.session != after.definition.session or not _same_sources(before, after):
         return None
+    if set(_looked_at(after)) - set(_looked_at(before)):
+        return None  # what is expected now was not looked at when these rows came
     old, new = before.layout, after.layout
     if old.rows is None or new.rows is None or old.counted or new.counted or new.in_parts:
         return None
@@ -34,6 +37,27 @@ def rows_carried_over(before: KnownView, after: KnownView, stored: Relation) -> 
     else:
         return None
     return None if rows is None else new.as_stored(rows)
+
+
+def _same_sources(before: KnownView, after: KnownView) -> bool:
+    """Whether the tables are those that the rows came from, and the columns that are read what they were."""
+    for table, facts in after.sources.items():
+        known = before.sources.get(table)
+        if known is None or known["identity"] is None or known["identity"] != facts["identity"]:
+            return False
+        used = {name.casefold() for name in facts["used"]}
+        now, then = (
+            {tuple(column) for column in each["columns"] if column[0].casefold() in used}
+            for each in (facts, known)
+        )
+        if now != then:
+            return False
+    return True
+
+
+def _looked_at(view: KnownView) -> list[Expectation]:
+    expected = view.definition.expectations
+    return [each for each in expected if each.on_violation is not OnViolation.DROP_ROW]
 
 
 def _bag(before: KnownView, after: KnownView, stored: Relation) -> Relation | None:
@@ -65,7 +89,7 @@ def _groups(old: Groups, new: Groups, stored: Relation) -> Relation | None:
         if new_columns[key] not in keys:
             return None
         made[key] = keys[new_columns[key]]
-    if len(new.keys) != len(old.keys):
+    if {made[key] for key in new.keys} != set(old.keys):
         return None
     for kept in new.all_kept:
         known = calls.get(_call(kept.call, new_columns))

@@ -67,15 +67,13 @@ SELECT qty FROM pos p WHERE qty > 1 OR EXISTS (SELECT 1 FROM stores s WHERE s.st
 -- becomes
 SELECT qty
 FROM (
-  SELECT r1.store, r1.qty, r2._vk_found IS NOT NULL AS `found`
+  SELECT r1.store, r1.qty, true AS `found`
   FROM lake.shop.pos /* new */ AS r1
-  LEFT JOIN (
-    SELECT store_2, true AS _vk_found
-    FROM (
-      SELECT DISTINCT store AS store_2
-      FROM lake.shop.stores /* new */
-    )
-  ) AS r2 ON r2.store_2 = r1.store
+  LEFT SEMI JOIN lake.shop.stores /* new */ AS r2 ON r2.store = r1.store
+  UNION ALL
+  SELECT r1.store, r1.qty, false AS `found`
+  FROM lake.shop.pos /* new */ AS r1
+  LEFT ANTI JOIN lake.shop.stores /* new */ AS r2 ON r2.store = r1.store
 )
 WHERE qty > 1 OR `found`
 

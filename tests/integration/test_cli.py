@@ -59,6 +59,13 @@ def test_what_a_project_expects_of_rows(shop: Path, ask: Ask) -> None:
     assert broken[0]["many"] > 0
 
 
+def test_expectations_of_no_view_are_an_error(shop: Path, ask: Ask) -> None:
+    settings = shop / "viewkeeper.yml"
+    expected = "views:\n  sales:\n    expectations:\n      many: {expect: customer IS NULL}\n"
+    settings.write_text(settings.read_text("utf-8") + "\n" + expected, encoding="utf-8")
+    assert ask("refresh", exit_code=1)["error"]["code"] == "VK-PROJECT"
+
+
 def test_a_project_from_its_first_refresh_to_repair(shop: Path, ask: Ask) -> None:
     first = ask("refresh")
     assert len(first["applied"]) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from world import assert_exact
 
+from viewkeeper.errors import RefreshError
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -59,6 +60,7 @@ def test_what_is_stored_is_kept(shop: Warehouse, before: str, after: str) -> Non
         (GROUPS, GROUPS.replace("max(id)", "min(id)")),
         (GROUPS, "SELECT customer, id, count(*) AS n FROM orders GROUP BY customer, id"),
         (GROUPS, "SELECT count(*) AS n FROM orders"),
+        ("SELECT DISTINCT id, qty FROM orders", "SELECT DISTINCT id, id AS again FROM orders"),
     ],
 )
 def test_what_is_not_is_computed(shop: Warehouse, before: str, after: str) -> None:
@@ -75,6 +77,34 @@ def test_a_view_that_lags_behind_is_brought_up_to_date(shop: Warehouse) -> None:
     assert shop.sql("SELECT * FROM v").count() == 5
     kept = [epoch.view("v").reason for epoch in shop.history()[:2]]
     assert KEPT in kept
+    assert_exact(shop)
+
+
+def test_a_column_that_is_another_one_is_read_again(shop: Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {BAG}")
+    shop.spark.sql("ALTER TABLE orders DROP COLUMN customer")
+    shop.spark.sql("ALTER TABLE orders ADD COLUMN customer INT")
+    shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {BAG}")
+    assert shop.sql("SELECT * FROM v WHERE customer IS NOT NULL").count() == 0
+    assert_exact(shop)
+
+
+def test_what_is_expected_now_is_looked_at_in_all_rows(shop: Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {BAG}")
+    with pytest.raises(RefreshError, match="known"):
+        shop.sql(f"""CREATE OR REPLACE MATERIALIZED VIEW v
+            (CONSTRAINT known EXPECT (customer IS NOT NULL) ON VIOLATION FAIL EPOCH) AS {BAG}""")
+    shop.sql(f"""CREATE OR REPLACE MATERIALIZED VIEW v
+        (CONSTRAINT known EXPECT (customer IS NOT NULL) ON VIOLATION DROP ROW) AS {BAG}""")
+    assert shop.sql("SELECT * FROM v").count() == 2
+    assert_exact(shop)
+
+
+def test_with_no_data_there_is_none(shop: Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {BAG}")
+    shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v WITH NO DATA AS {BAG}")
+    shop.refresh()
+    assert shop.history()[0].view("v").reason != KEPT
     assert_exact(shop)
 
 

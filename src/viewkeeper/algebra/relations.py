@@ -232,6 +232,8 @@ class SemiJoin:
     keys: Relation
     on: tuple[tuple[str, str], ...]
     anti: bool = False
+    across: bool = False
+    """Whether the keys come from other columns, which a condition sets equal to these: types may differ."""
 
     def __post_init__(self) -> None:
         for left, right in self.on:

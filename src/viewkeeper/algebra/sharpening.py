@@ -76,8 +76,7 @@ class _Bounds:
         relation = map_children(relation, self.on)
         match relation:
             case SemiJoin(child, keys, on, anti=False):
-                # Both sides are the same column, of the same type.
-                found = [self._among(left, self._keys(keys, right)) for left, right in on]
+                found = [self._among(left, self._bounding(relation, keys, right)) for left, right in on]
                 return replace(relation, child=_where(child, found))
             case Join():
                 return self._joined(relation)
@@ -93,6 +92,11 @@ class _Bounds:
                 found[searched_at].append(self._among(name, keys))
         inputs = zip(relation.inputs, found, strict=True)
         return replace(relation, inputs=tuple(_where(child, conditions) for child, conditions in inputs))
+
+    def _bounding(self, relation: SemiJoin, keys: Relation, name: str) -> Keys | None:
+        """Both sides are one column, of one type, unless the keys come from across an equality."""
+        found = self._keys(keys, name)
+        return None if relation.across and found is not None and isinstance(found.least, str) else found
 
     def _keys(self, keys: Relation, name: str) -> Keys | None:
         found = staged_origin(keys, name)

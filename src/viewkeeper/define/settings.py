@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -37,6 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from viewkeeper.define.definitions import Expectation, OnViolation
 from viewkeeper.errors import SetupError
+from viewkeeper.sql.quoting import parse_path
 
 Policy = Literal["auto", "incremental", "incremental strict", "full"]
 Name = Annotated[str, Field(min_length=1)]
@@ -161,6 +163,10 @@ class SourceSettings(_Strict):
         return tuple(told.items())
 
 
+def _path(name: str) -> tuple[str, ...]:
+    return parse_path(name.casefold())
+
+
 class Settings(_Refreshing):
     """The whole of ``viewkeeper.yml``."""
 
@@ -182,12 +188,23 @@ class Settings(_Refreshing):
         return fk.referenced_columns or self.keys.get(fk.references, fk.columns)
 
     def expectations_of(self, view: str) -> tuple[Expectation, ...]:
-        """What is expected of the rows of a view."""
-        own = self.views.get(view)
+        """What is expected of the rows of a view, by its whole name or the end of it."""
+        path = parse_path(view.casefold())
+        named = [own for name, own in self.views.items() if path[-len(_path(name)) :] == _path(name)]
         return tuple(
             Expectation(name, each.expect, OnViolation(each.on_violation))
-            for name, each in (own.expectations.items() if own else ())
+            for own in named
+            for name, each in own.expectations.items()
         )
+
+    def unmet(self, views: Iterable[str]) -> list[str]:
+        """The names under which rows are expected to be something, and that none of these views has."""
+        paths = [parse_path(view.casefold()) for view in views]
+        return [
+            name
+            for name, own in self.views.items()
+            if own.expectations and not any(path[-len(_path(name)) :] == _path(name) for path in paths)
+        ]
 
     def policy_of(self, view: str) -> Policy | None:
         """The policy of a view: its own, else the project's."""

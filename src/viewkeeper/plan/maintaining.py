@@ -109,8 +109,7 @@ class Maintaining:
             view.key,
         )
         draft.add(step)
-        columns = tuple(Field(name, name) for name in change.relation.columns)
-        check_rows(draft, view, Staged(step.name, columns, self.work.changed))
+        self._check(step.name, change)
         self._outcome(step.name)
         installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
         return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
@@ -130,12 +129,14 @@ class Maintaining:
         draft.add(step)
         came = Staged(step.name, tuple(Field(each, each) for each in parts.columns), sd.rows)
         visible = None
-        if draft.has_children(view):
+        if draft.has_children(view) or kept_rows(view):
             touched: Relation = view.stored
             if groups.keys:
                 touched = restrict(touched, Project(came, keep(groups.keys)))
             after = folded(groups, _both(touched, came))
-            visible = draft.visible(view, difference(view.layout, after, folded(groups, touched)))
+            change = difference(view.layout, after, folded(groups, touched))
+            visible = draft.visible(view, change)
+            self._check(visible, change)
         self._outcome(visible)
         if self._is_to_fold:
             columns = tuple(field.stored for field in view.layout.fields)
@@ -176,8 +177,7 @@ class Maintaining:
         if draft.has_children(view) or kept_rows(view):
             change = self._visible_delta(groups, stored, step)
             visible = draft.visible(view, change)
-            columns = tuple(Field(name, name) for name in change.relation.columns)
-            check_rows(draft, view, Staged(visible, columns, self.work.changed))
+            self._check(visible, change)
         self._outcome(visible)
         installer = draft.install(view, Installer.MERGE_GROUPS, step, self.expected)
         return Maintained(installer, derived_from, cost, tuple(leaves.propagations))
@@ -295,6 +295,11 @@ class Maintaining:
         else:
             before = restrict(stored, keys) if groups.keys else stored
         return difference(self.view.layout, remaining, before)
+
+    def _check(self, name: str, change: Delta) -> None:
+        """Look at what is expected of the rows that come, in the staged change of the view."""
+        columns = tuple(Field(each, each) for each in change.relation.columns)
+        check_rows(self.draft, self.view, Staged(name, columns, self.work.changed))
 
     def _outcome(self, delta_name: str | None) -> None:
         self.draft.outcomes[self.view.name] = ParentOutcome(

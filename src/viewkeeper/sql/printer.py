@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing_extensions import assert_never
 
 from viewkeeper.algebra.estimates import is_small
-from viewkeeper.algebra.join_sizes import equal_columns
 from viewkeeper.algebra.provenance import staged_origin
 from viewkeeper.algebra.relations import (
     Aggregate,
@@ -40,7 +39,7 @@ from viewkeeper.algebra.relations import (
     Window,
     children,
 )
-from viewkeeper.algebra.scalars import Named, Scalar, column, compose, keep, words
+from viewkeeper.algebra.scalars import Named, Scalar, keep, words
 from viewkeeper.sql.quoting import ident, ident_path, literal, parse_path, read_options
 from viewkeeper.sql.selects import Select, Term, conjunction, fits, indented, own_terms, scalar_text
 
@@ -376,17 +375,6 @@ def _call(call: AggregateCall, child: Select) -> str:
 def _marked(relation: Exists, mark: str) -> Relation:
     """A mark, in terms of other operators. Spark has EXISTS in a select list, too, but mixes up columns where
     such a query stands twice in a union (seen in 4.1)."""
-    pairs = [equal_columns(conjunct) for conjunct in relation.conjuncts]
-    theirs = {name for pair in pairs if pair for name in pair if name in relation.among.columns}
-    if relation.conjuncts and all(pair and set(pair) & theirs and set(pair) - theirs for pair in pairs):
-        found = f"_vk_{mark}"
-        once = Distinct(
-            Project(relation.among, keep(name for name in relation.among.columns if name in theirs))
-        )
-        keys = Project(once, (*keep(once.columns), Named(found, words("true"))))
-        joined = OuterJoin(relation.child, keys, relation.conjuncts, broadcast=relation.broadcast)
-        items = (*keep(relation.child.columns), Named(mark, compose(column(found), " IS NOT NULL")))
-        return Project(joined, items)
     return UnionAll(
         tuple(
             Project(

@@ -79,7 +79,7 @@ class MemoryLeaves:
         return {}
 
     def types(self, scan: Scan) -> Mapping[str, str]:
-        return {}
+        return {field.stored: "bigint" for field in scan.fields}
 
     def extents(self, scan: Scan, column: str) -> Extents | None:
         """As the rows are."""

@@ -116,23 +116,28 @@ def _of_sides(
     if not has_changed(right, leaves):
         return mine
     partner = equated([name], right.columns, relation.conjuncts).get(name)
-    theirs = None if partner is None else _as(affected(right, partner, leaves), partner, name)
-    return _all([mine, theirs])
+    if partner is None or not _is_one_type((left, name), (right, partner), leaves):
+        return None
+    return _all([mine, _as(affected(right, partner, leaves), partner, name)])
 
 
 def _of_join(relation: Join, name: str, leaves: Leaves) -> list[Relation] | None:
     """Of each input that changed: the column itself, or one that the join sets equal to it."""
+    home = next(child for child in relation.inputs if name in child.columns)
     same = _equals(relation, name)
     found: list[list[Relation] | None] = []
     for child in relation.inputs:
         if has_changed(child, leaves):
             own = next((each for each in same if each in child.columns), None)
-            found.append(None if own is None else _as(affected(child, own, leaves), own, name))
+            if own is None or not (own == name or _is_one_type((home, name), (child, own), leaves)):
+                return None
+            found.append(_as(affected(child, own, leaves), own, name))
     return _all(found)
 
 
 def _equals(relation: Join, name: str) -> list[str]:
-    """The columns that a join sets equal to this one, itself first."""
+    """The columns that a join sets equal to this one, itself first, and then those that are set equal to
+    these."""
     same = [name]
     pairs = list(equalities(relation.conjuncts))
     for known in same:
@@ -141,6 +146,17 @@ def _equals(relation: Join, name: str) -> list[str]:
                 if one == known and two not in same:
                     same.append(two)
     return same
+
+
+def _is_one_type(one: tuple[Relation, str], other: tuple[Relation, str], leaves: Leaves) -> bool:
+    """Whether two columns that are set equal are known to have one type: '01' equals 1 and is not '1'."""
+    kinds = [_type(*each, leaves) for each in (one, other)]
+    return kinds[0] is not None and kinds[0] == kinds[1]
+
+
+def _type(relation: Relation, name: str, leaves: Leaves) -> str | None:
+    stored = scan_origin(relation, name)
+    return None if stored is None else leaves.types(stored[0]).get(stored[1])
 
 
 def _as(values: list[Relation] | None, name: str, new_name: str) -> list[Relation] | None:

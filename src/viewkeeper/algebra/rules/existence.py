@@ -97,7 +97,7 @@ class Partners:
         keys = equated(self.left.columns, self.right.columns, self.conjuncts)
         if not keys or is_small(size(self.right, self.leaves), self.right):
             return self.right
-        return restrict(self.right, keys_among(rows, keys))
+        return restrict(self.right, keys_among(rows, keys), across=True)
 
     def gained(self, change: Delta) -> Relation:
         """(L ⋉ Δ⁺R) ▷ R: matched for the first time."""
@@ -114,7 +114,7 @@ class Partners:
         signed = Filter(change.relation, compose(column(WEIGHT), f" {sign}"))
         rows = Project(signed, keep(change.columns))
         back = equated(self.right.columns, self.left.columns, self.conjuncts)
-        left = restrict(self.left, keys_among(rows, back)) if back else self.left
+        left = restrict(self.left, keys_among(rows, back), across=True) if back else self.left
         found = Exists(
             old(left, self.leaves), rows, tuple(self.conjuncts), broadcast=self._is_few(self.right)
         )

@@ -33,48 +33,49 @@ from viewkeeper.algebra.relations import (
 from viewkeeper.algebra.scalars import Named, Scalar, column
 
 
-def restrict(relation: Relation, keys: Relation) -> Relation:
-    """R ⋉ K, on all the columns of K, which are columns of R."""
+def restrict(relation: Relation, keys: Relation, *, across: bool = False) -> Relation:
+    """R ⋉ K, on all the columns of K, which are columns of R. ``across``: the keys come from columns that a
+    condition sets equal to these, maybe of another type; that is not followed any further."""
     wanted = frozenset(keys.columns)
     match relation:
         case Filter() | Distinct():
-            return replace(relation, child=restrict(relation.child, keys))
+            return replace(relation, child=restrict(relation.child, keys, across=across))
         case Project():
             below = {item.name: _below(item) for item in relation.items if item.name in wanted}
             if all(below.values()) and len(set(below.values())) == len(below):
                 names = {name: inner for name, inner in below.items() if inner is not None}
-                return replace(relation, child=restrict(relation.child, _renamed(keys, names)))
+                return replace(relation, child=restrict(relation.child, _renamed(keys, names), across=across))
         case Aggregate() | Window() if wanted <= frozenset(relation.keys):
-            return replace(relation, child=restrict(relation.child, keys))
+            return replace(relation, child=restrict(relation.child, keys, across=across))
         case Generate() | Repeat() if wanted <= frozenset(relation.child.columns):
-            return replace(relation, child=restrict(relation.child, keys))
+            return replace(relation, child=restrict(relation.child, keys, across=across))
         case SemiJoin():
-            return replace(relation, child=restrict(relation.child, keys))
+            return replace(relation, child=restrict(relation.child, keys, across=across))
         case Join():
-            return _joined(relation, keys, wanted)
+            return _joined(relation, keys, wanted, across=across)
         case OuterJoin(full=False) if wanted <= frozenset(relation.left.columns):
-            right = _partners(relation.right, keys, relation.conjuncts)
-            return replace(relation, left=restrict(relation.left, keys), right=right)
+            right = relation.right if across else _partners(relation.right, keys, relation.conjuncts)
+            return replace(relation, left=restrict(relation.left, keys, across=across), right=right)
         case Exists() if wanted <= frozenset(relation.child.columns):
-            among = _partners(relation.among, keys, relation.conjuncts)
-            return replace(relation, child=restrict(relation.child, keys), among=among)
-    return SemiJoin(relation, keys, tuple((name, name) for name in keys.columns))
+            among = relation.among if across else _partners(relation.among, keys, relation.conjuncts)
+            return replace(relation, child=restrict(relation.child, keys, across=across), among=among)
+    return SemiJoin(relation, keys, tuple((name, name) for name in keys.columns), across=across)
 
 
-def _joined(relation: Join, keys: Relation, wanted: frozenset[str]) -> Relation:
+def _joined(relation: Join, keys: Relation, wanted: frozenset[str], *, across: bool) -> Relation:
     """The input that has the keys is narrowed."""
     for at, child in enumerate(relation.inputs):
         if wanted <= frozenset(child.columns):
-            narrowed = restrict(child, keys)
+            narrowed = restrict(child, keys, across=across)
             inputs = (*relation.inputs[:at], narrowed, *relation.inputs[at + 1 :])
             return replace(relation, inputs=inputs)
-    return SemiJoin(relation, keys, tuple((name, name) for name in keys.columns))
+    return SemiJoin(relation, keys, tuple((name, name) for name in keys.columns), across=across)
 
 
 def _partners(relation: Relation, keys: Relation, conjuncts: Sequence[Scalar]) -> Relation:
     """The rows that can be partners of rows with these keys."""
     names = equated(keys.columns, relation.columns, conjuncts)
-    return restrict(relation, _renamed(keys, names)) if names else relation
+    return restrict(relation, _renamed(keys, names), across=True) if names else relation
 
 
 def equated(mine: Sequence[str], theirs: Sequence[str], conjuncts: Sequence[Scalar]) -> Mapping[str, str]:
