@@ -314,6 +314,7 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         _distinct(self.columns, "aggregate")
+        _require(bool(self.keys or self.calls), "an aggregate has keys or calls")
         missing = set(self.keys) - set(self.child.columns)
         for call in self.calls:
             missing |= call.columns - set(self.child.columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 
 from sqlglot import exp
 
@@ -44,6 +45,8 @@ class FromReader:
     names: Names
     case_sensitive: bool
     build: BuildQuery
+    kinds: dict[str, str] = dataclass_field(default_factory=dict)
+    """The types of columns of tables, by the names that the algebra gives them."""
 
     def read(self, select: exp.Select, environment: Environment, outer: Scope | None = None) -> Inputs:
         """FROM, its joins and its lateral views; ``outer`` is what stands around a subquery."""
@@ -53,11 +56,19 @@ class FromReader:
             inputs = Inputs((one_row,), (), Scope((), (), self.case_sensitive))
         else:
             inputs = self._item(clause.this, environment)
-        for join in select.args.get("joins") or ():
-            inputs = self._join(inputs, join, environment)
+        inputs = self._joins(inputs, select.args.get("joins") or (), environment)
         for lateral in select.args.get("laterals") or ():
             inputs = self._generators.lateral(inputs, lateral)
         return replace(inputs, scope=replace(inputs.scope, outer=outer))
+
+    def _joins(self, inputs: Inputs, joins: Sequence[exp.Join], environment: Environment) -> Inputs:
+        """One after the other. A comma binds weaker than JOIN, and the parser takes it for a CROSS JOIN; to
+        most joins that makes no difference."""
+        for at, join in enumerate(joins):
+            if _looks_left(join) and any(each.args.get("kind") == "CROSS" for each in joins[:at]):
+                raise self.reader.not_understood(join)
+            inputs = self._join(inputs, join, environment)
+        return inputs
 
     def conjuncts(self, condition: exp.Expr, scope: Scope) -> list[Scalar]:
         """The condition, taken apart at its top-level ANDs."""
@@ -94,12 +105,10 @@ class FromReader:
                 raise self.reader.not_understood(node)
         for pivot in node.args.get("pivots") or ():
             inputs = self._pivoted(inputs, pivot)
-        for join in node.args.get("joins") or ():
-            inputs = self._join(inputs, join, environment)
-        return inputs
+        return self._joins(inputs, node.args.get("joins") or (), environment)
 
     def _pivoted(self, inputs: Inputs, node: exp.Pivot) -> Inputs:
-        pivots = Pivots(self.reader, self.names, self._over_rows)
+        pivots = Pivots(self.reader, self.names, self._over_rows, self.kinds)
         relation, outputs = pivots.read(node, inputs.relation(), inputs.scope)
         return self._aliased(node, [relation], (), outputs, ())
 
@@ -120,6 +129,8 @@ class FromReader:
         if info is None:
             raise self.reader.not_understood(node, ".".join(parts))
         fields = tuple(Field(name, self.names.fresh(name)) for name, _ in info.columns)
+        kinds = (kind for _, kind in info.columns)
+        self.kinds.update(zip((field.name for field in fields), kinds, strict=True))
         outputs = tuple(Output(field.stored, field.name) for field in fields)
         return self._aliased(node, [Scan(info.table, fields)], (), outputs, parse_path(info.table))
 
@@ -159,6 +170,8 @@ class FromReader:
             return self._generators.joined(left, node, side, kind)
         if kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or method not in ("", "NATURAL"):
             raise self.reader.not_understood(node, f"{method} {kind} JOIN".strip())
+        if node.this.args.get("pivots"):
+            raise self.reader.stop(ReasonCode.PIVOT, node, "PIVOT of a join")
         right = self._item(node.this, environment)
         together = both(left, right)
         shared = [identifier.name for identifier in node.args.get("using") or ()]
@@ -194,6 +207,12 @@ class FromReader:
     @property
     def _generators(self) -> Generators:
         return Generators(self.reader, self.names)
+
+
+def _looks_left(join: exp.Join) -> bool:
+    """Whether it matters to a join what exactly stands on its left side."""
+    side, method = (str(join.args.get(key) or "").upper() for key in ("side", "method"))
+    return side in ("RIGHT", "FULL") or method == "NATURAL" or bool(join.args.get("using"))
 
 
 def _split(condition: exp.Expr) -> tuple[list[exp.Expr], int]:

@@ -34,6 +34,8 @@ def limited(
 ) -> Built:
     """The query with as many rows as LIMIT says, after those that OFFSET leaves out."""
     most, skipped = (_number(node, key, reader) for key in ("limit", "offset"))
+    if most is None and not skipped:
+        return built
     given = {name for name, _ in order}
     others = [(output.column, "") for output in built.outputs if output.column not in given]
     parts: list[str | Column] = ["row_number() OVER (ORDER BY "]

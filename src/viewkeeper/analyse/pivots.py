@@ -8,7 +8,7 @@ A pivoted group that has no row with a value of the list shows NULL for it, also
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -22,6 +22,9 @@ from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.scopes import Names, Output, Scope
 from viewkeeper.sql.quoting import literal
 
+_COUNTING = frozenset({"count", "count_if", "approx_count_distinct"})
+_NUMBERS = frozenset({"sum", "avg"})
+
 
 @dataclass(frozen=True, slots=True)
 class Pivots:
@@ -30,6 +33,8 @@ class Pivots:
     reader: Reader
     names: Names
     read_scalar: Callable[[exp.Expr, Scope], Scalar]
+    kinds: Mapping[str, str]
+    """The types of columns, as far as they are known."""
 
     def read(self, node: exp.Pivot, relation: Relation, scope: Scope) -> tuple[Relation, tuple[Output, ...]]:
         """The pivoted relation and its columns."""
@@ -46,7 +51,13 @@ class Pivots:
         if found is None:
             raise self._stop(node)
         by = column(found[0].column)
+        kind = self.kinds.get(found[0].column, "")
+        if not all(_is_of(_unaliased(each), kind) for each in field.expressions):
+            raise self._stop(node)  # Spark casts the value, and not what it is compared with
         calls = [self._call(each, scope) for each in node.expressions]
+        functions = {function for function, _ in calls}
+        if functions & _COUNTING and functions - _COUNTING - _NUMBERS:
+            raise self._stop(node)  # of no rows Spark then makes 0, and not NULL
         read = by.columns.union(*(argument.columns for _, arguments in calls for argument in arguments))
         keys = [output for output in scope.visible if output.column not in read]
         shown = node.args.get("columns") or ()
@@ -113,6 +124,13 @@ class Pivots:
 
     def _stop(self, node: exp.Expr) -> NotIncremental:
         return self.reader.stop(ReasonCode.PIVOT, node, "this PIVOT")
+
+
+def _is_of(value: exp.Expr, kind: str) -> bool:
+    """Whether a literal is of the type that the column has."""
+    if not isinstance(value, exp.Literal):
+        return False
+    return kind == "string" if value.is_string else kind in ("tinyint", "smallint", "int", "bigint")
 
 
 def _is_column(node: exp.Expr) -> bool:

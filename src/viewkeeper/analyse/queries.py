@@ -8,7 +8,7 @@ over the number that each row has in the order. Subqueries inside expressions ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -106,6 +106,8 @@ class QueryReader:
     def block(self, select: exp.Select, environment: Environment, outer: Scope | None) -> Block:
         """FROM and WHERE. Conditions that read columns of ``outer`` are kept apart."""
         only(self._reader, select, *_CLAUSES, *_MEANINGLESS)
+        if outer is not None and any(_generator(SelectItem(None, each))[0] for each in select.expressions):
+            raise self._reader.stop(ReasonCode.SUBQUERY_EXPRESSION, select)
         inputs = self._from.read(select, environment, outer)
         where = select.args.get("where")
         if where is None:
@@ -127,12 +129,16 @@ class QueryReader:
         return Block(select, environment, inputs, tuple(correlated))
 
     def _condition(self, node: exp.Expr, scalar: Scalar, scope: Scope, available: set[str]) -> Condition:
+        """An equality between a column inside and one outside, if both are known to have one type: to group
+        by the one is to group by the other only then."""
         if isinstance(node, exp.EQ | exp.NullSafeEQ):
             operator = "=" if isinstance(node, exp.EQ) else "<=>"
             sides = [self._over_rows(each, scope) for each in (node.this, node.expression)]
-            for inner, outer in (sides, sides[::-1]):
-                if inner.columns and inner.columns <= available and not outer.columns & available:
-                    return Condition(scalar, outer, inner, operator)
+            kinds = {self._from.kinds.get(next(iter(each.columns), "")) for each in sides if each.is_column}
+            if all(each.is_column for each in sides) and len(kinds) == 1 and None not in kinds:
+                for inner, outer in (sides, sides[::-1]):
+                    if inner.columns <= available and not outer.columns & available:
+                        return Condition(scalar, outer, inner, operator)
         return Condition(scalar)
 
     def _with_subqueries(
@@ -152,7 +158,8 @@ class QueryReader:
     def is_grouped(self, block: Block) -> bool:
         """Whether it aggregates."""
         nodes = [item.node for item in self._items(block.select, block.inputs.scope)]
-        return block.select.args.get("group") is not None or any(
+        clauses = (block.select.args.get(key) for key in ("group", "having"))
+        return any(each is not None for each in clauses) or any(
             has_aggregate(node) for node in nodes if node is not None
         )
 
@@ -214,12 +221,12 @@ class QueryReader:
     def _over_rows(self, node: exp.Expr, scope: Scope, subqueries: Subqueries | None = None) -> Scalar:
         """An expression over the rows of FROM."""
 
-        def replace(inner: exp.Expr) -> Scalar | None:
+        def stand_in(inner: exp.Expr) -> Scalar | None:
             if subqueries is None:
                 return None
             return subqueries.replace(inner, lambda each: self._over_rows(each, scope, subqueries))
 
-        return self._reader.scalar(node, column_lookup(scope), scope.names(), replace)
+        return self._reader.scalar(node, column_lookup(scope), scope.names(), stand_in)
 
     def _generated(self, inputs: Inputs, items: list[SelectItem]) -> tuple[Inputs, list[SelectItem]]:
         """A generator in the select list, as if it were a lateral view."""
@@ -343,13 +350,19 @@ class QueryReader:
 
     def _item(self, node: exp.Expr, scope: Scope, aliases: dict[str, Scalar], replaced: Replaced) -> Scalar:
         """An expression of the select list, which may use what stands to the left of it."""
-        lookup = lateral_lookup(column_lookup(scope), aliases, scope)
+        around = scope.outer
+        inside = lateral_lookup(column_lookup(replace(scope, outer=None)), aliases, scope)
+
+        def lookup(parts: Sequence[str]) -> tuple[Parts, int] | None:
+            found = inside(parts)
+            return found if found is not None or around is None else column_lookup(around)(parts)
+
         known = scope.names() | aliases.keys()
 
         def read(inner: exp.Expr, function: exp.Expr | None = None) -> Scalar:
-            return self._reader.scalar(inner, lookup, known, replace, aggregate=function)
+            return self._reader.scalar(inner, lookup, known, stand_in, aggregate=function)
 
-        def replace(inner: exp.Expr) -> Scalar | None:
+        def stand_in(inner: exp.Expr) -> Scalar | None:
             return replaced(inner, read)
 
         return read(node)

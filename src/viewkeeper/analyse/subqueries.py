@@ -153,6 +153,7 @@ class Subqueries:
         """The value of a subquery, as an expression over what it will be joined with."""
         match node:
             case exp.Not() if isinstance(inner := _unwrapped(node.this), exp.In) and _is_subquery(inner):
+                self._stop_inside_conditions(node)
                 return self._not_in(inner, read)
             case exp.In() if _is_subquery(node):
                 return self._in(node, read)
@@ -198,13 +199,17 @@ class Subqueries:
 
     def _in(self, node: exp.In, read: ReadOuter) -> Scalar:
         """x IN (…) beside other conditions. Where it is unknown, Spark takes it for false there."""
+        self._stop_inside_conditions(node)
+        found = self._pairs(node, read)
+        return column(self._mark(found.among, found.equal))
+
+    def _stop_inside_conditions(self, node: exp.Expr) -> None:
+        """Taking unknown for false is right beside AND and OR; NOT and comparisons tell the two apart."""
         for ancestor in _around(node):
             if isinstance(ancestor, exp.Not | exp.Binary | exp.Is) and not isinstance(
                 ancestor, exp.Connector
             ):
                 raise self.reader.stop(ReasonCode.SUBQUERY_EXPRESSION, node)
-        found = self._pairs(node, read)
-        return column(self._mark(found.among, found.equal))
 
     def _not_in(self, node: exp.In, read: ReadOuter) -> Scalar:
         """x NOT IN (…) beside other conditions: false where it is unknown, too."""
@@ -315,6 +320,8 @@ class Subqueries:
 
     def _one_value_each(self, block: Block) -> Scalar:
         """The one row that has the keys of the row around it, if there is one."""
+        if block.select.args.get("distinct") is not None:
+            raise self.reader.stop(ReasonCode.SUBQUERY_EXPRESSION, block.select)
         (selected,) = self.queries.selected(block)
         keys = [self.names.fresh("key") for _ in block.correlated]
         pairs = list(zip(keys, block.correlated, strict=True))
@@ -405,7 +412,9 @@ def _has_one_row(relation: Relation) -> bool:
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Subquery | exp.Paren) and not node.args.get("with_"):
+    while isinstance(node, exp.Subquery | exp.Paren) and not any(
+        value for key, value in node.args.items() if key != "this"
+    ):
         node = node.this
     return node
 

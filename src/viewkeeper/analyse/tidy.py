@@ -114,6 +114,8 @@ def prune(relation: Relation, needed: Iterable[str]) -> Relation:
             return Distinct(project(child, keep(relation.child.columns)))
         case Aggregate():
             kept = tuple(call for call in relation.calls if call.name in wanted)
+            if not relation.keys and not kept:
+                kept = relation.calls[:1]  # it is the call that makes one row of many
             read = frozenset(relation.keys).union(*(call.columns for call in kept))
             return Aggregate(prune(relation.child, read), relation.keys, kept)
         case Repeat():

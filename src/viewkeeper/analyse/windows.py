@@ -22,11 +22,13 @@ from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Names
 
-_BY_POSITION = frozenset(
-    {"row_number", "ntile", "lag", "lead", "nth_value", "first_value", "last_value", "first", "last"}
-)
-"""Their answer depends on which of several rows that tie comes first."""
-_VALUES = frozenset({"first_value", "last_value", "first", "last", "any_value"})
+_BY_POSITION = frozenset({"row_number", "ntile", "lag", "lead"})
+"""Their answer depends on which of several rows that tie comes first, whatever the frame."""
+_RANKS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
+"""Rows that tie have one rank: they must go on to tie."""
+_FIRST = frozenset({"first_value", "first", "any_value"})
+_VALUES = frozenset({*_FIRST, "last_value", "last", "nth_value"})
+"""Of the rows in the frame, one in a certain place."""
 _ADDING = frozenset(
     name for name, function in FUNCTIONS.items() if not all(map(function.reproducible, ("int", "double")))
 )
@@ -63,10 +65,11 @@ class _Call:
     def call(self, others: Iterable[str]) -> WindowCall:
         """The whole call. ``others`` are the columns by which rows that tie are told apart."""
         order, frame = list(self.order), self.frame
+        if not order and not frame and self.function in _ADDING | _VALUES:
+            frame = _WHOLE
         by_rows = frame.startswith("ROWS")
-        if not order and not by_rows and self.function in _ADDING:
-            frame, by_rows = _WHOLE, True
-        if by_rows or self.function in _BY_POSITION:
+        tells_apart = by_rows or self.function in _BY_POSITION | _VALUES
+        if tells_apart and self.function not in _RANKS:
             given = {
                 *self.keys,
                 *(name for each in order if each.scalar.is_column for name in each.scalar.columns),
@@ -112,6 +115,8 @@ class Windows:
         )
         order = tuple(self._ordered(each, read) for each in _ordering(over))
         frame = self._frame(over.args.get("spec"))
+        if function in _VALUES and not _keeps_its_frame(node.this, function, order, frame):
+            raise self.reader.stop(ReasonCode.WINDOW_FUNCTION, node, f"{function} in a frame of RANGE")
         identity = (same_key(written), keys, tuple((same_key(o.scalar), o.direction) for o in order), frame)
         if identity not in self._calls:
             name = self.names.fresh(function)
@@ -140,7 +145,16 @@ class Windows:
         if alias is None:
             return node
         found = self.named.get(alias.name.lower())
-        if found is None or any(node.args.get(key) for key in ("partition_by", "order", "spec")):
+        again = None if found is None else found.args.get("alias")
+        if found is not None and again is not None:
+            if any(found.args.get(key) for key in ("partition_by", "order", "spec")):
+                raise self.reader.not_understood(node)
+            found = self.named.get(again.name.lower())
+        if (
+            found is None
+            or found.args.get("alias") is not None
+            or any(node.args.get(key) for key in ("partition_by", "order", "spec"))
+        ):
             raise self.reader.not_understood(node)
         return found
 
@@ -174,6 +188,15 @@ class Windows:
             where = span(value)
             value = self.reader.text.raw(*where) if where else value.sql("spark")
         return f"{value} {side}" if side else str(value)
+
+
+def _keeps_its_frame(node: exp.Expr, function: str, order: Sequence[_Ordered], frame: str) -> bool:
+    """Whether a frame holds the rows that it does when those that tie are told apart. A frame of RANGE ends
+    with the last row that ties with the current one, so it would be cut short; its first row is the same."""
+    if frame.startswith("ROWS") or (not order and not frame):
+        return True
+    from_the_start = not frame or frame.startswith(("RANGE UNBOUNDED", "RANGE BETWEEN UNBOUNDED"))
+    return function in _FIRST and from_the_start and not isinstance(node, exp.IgnoreNulls)
 
 
 def direction(node: exp.Ordered) -> str:

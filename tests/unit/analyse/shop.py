@@ -21,7 +21,10 @@ _COLUMNS = {
 TABLES = {
     name: TableInfo(
         f"lake.shop.{name}",
-        tuple((column.partition(":")[0], "int") for column in columns.split("|" if name == "odd" else " ")),
+        tuple(
+            (column.partition(":")[0], column.partition(":")[2])
+            for column in columns.split("|" if name == "odd" else " ")
+        ),
     )
     for name, columns in _COLUMNS.items()
 }
