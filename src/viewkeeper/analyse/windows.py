@@ -141,20 +141,14 @@ class Windows:
         return child
 
     def _definition(self, node: exp.Window) -> exp.Window:
+        """What stands after OVER, or what its name stands for; one name may stand for another."""
         alias = node.args.get("alias")
         if alias is None:
             return node
         found = self.named.get(alias.name.lower())
-        again = None if found is None else found.args.get("alias")
-        if found is not None and again is not None:
-            if any(found.args.get(key) for key in ("partition_by", "order", "spec")):
-                raise self.reader.not_understood(node)
-            found = self.named.get(again.name.lower())
-        if (
-            found is None
-            or found.args.get("alias") is not None
-            or any(node.args.get(key) for key in ("partition_by", "order", "spec"))
-        ):
+        if found is not None and found.args.get("alias") is not None and not _says_more(found):
+            found = self.named.get(found.args["alias"].name.lower())
+        if found is None or found.args.get("alias") is not None or _says_more(node):
             raise self.reader.not_understood(node)
         return found
 
@@ -162,10 +156,10 @@ class Windows:
         """A column that partitions; what is computed becomes one."""
         if scalar.is_column:
             return next(iter(scalar.columns))
-        fresh = (
-            Named(self.names.fresh("partition"), scalar) if same_key(scalar) not in self._computed else None
-        )
-        return self._computed.setdefault(same_key(scalar), fresh or self._computed[same_key(scalar)]).name
+        known = self._computed.get(same_key(scalar))
+        if known is None:
+            known = self._computed[same_key(scalar)] = Named(self.names.fresh("partition"), scalar)
+        return known.name
 
     def _ordered(self, node: exp.Ordered, read: ReadScalar) -> _Ordered:
         if node.args.get("with_fill"):
@@ -188,6 +182,11 @@ class Windows:
             where = span(value)
             value = self.reader.text.raw(*where) if where else value.sql("spark")
         return f"{value} {side}" if side else str(value)
+
+
+def _says_more(node: exp.Window) -> bool:
+    """Whether a window that is named says something beside the name."""
+    return any(node.args.get(key) for key in ("partition_by", "order", "spec"))
 
 
 def _keeps_its_frame(node: exp.Expr, function: str, order: Sequence[_Ordered], frame: str) -> bool:
