@@ -163,6 +163,18 @@ def unsuited(view: str, why: str) -> DefinitionError:
     )
 
 
+_CALLED = {
+    "OuterJoin": "a LEFT OUTER or FULL OUTER join",
+    "Exists": "EXISTS, IN, a SEMI or an ANTI join",
+    "Aggregate": "GROUP BY",
+    "Window": "a window function or LIMIT",
+    "Generate": "a generator",
+    "UnionAll": "UNION ALL",
+    "Constant": "rows that stand in the query",
+}
+"""Operators, as people call them."""
+
+
 class _Parts:
     """Takes select, project and join apart; whatever else there is, is refused."""
 
@@ -189,7 +201,7 @@ class _Parts:
                 self.conjuncts += [each.substitute(_by_name(every)) for each in relation.conjuncts]
                 return every
             case _:
-                what = type(relation).__name__.lower()
+                what = _CALLED.get(type(relation).__name__, type(relation).__name__.lower())
                 raise DefinitionError(
                     f"view {self._view} reads remote tables, and is more than select, project and join: "
                     f"{what}",
