@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from viewkeeper.altering import Altering
 from viewkeeper.defining import relaid
 from viewkeeper.epochs import EpochRunner
+from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event
 from viewkeeper.execute.engine import Engine
 from viewkeeper.ledger import Ledger
@@ -60,7 +61,12 @@ class Housekeeping:
         if rows is None:
             return None
         altering = Altering(self.ledger, self.engine, self.runner, before, self.lease)
-        record = altering.redefine(after, rows)
+        try:
+            record = altering.redefine(after, rows)
+        except RefreshError as error:
+            # The storage may be gone, or not be what it was: that is why some people define a view anew.
+            logger.warning("%s: its rows are computed, not kept: %s", after.name, error)
+            return None
         self.engine.see(snapshots_of(self._library(), [after.name]))
         return record
 
