@@ -166,7 +166,7 @@ def unsuited(view: str, why: str) -> DefinitionError:
 _CALLED = {
     "OuterJoin": "a LEFT OUTER or FULL OUTER join",
     "Exists": "EXISTS, IN, a SEMI or an ANTI join",
-    "Aggregate": "GROUP BY",
+    "Aggregate": "an aggregate",
     "Window": "a window function or LIMIT",
     "Generate": "a generator",
     "UnionAll": "UNION ALL",
