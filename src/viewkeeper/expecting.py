@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.analyse.parsing import tokenize
@@ -17,16 +18,17 @@ def with_expectations(
     definition: ViewDefinition, analysis: Analysis, read: Callable[[str], Analysis]
 ) -> Analysis:
     """The analysis of the query without the rows that break an expectation, where those are dropped."""
+    read = cache(read)  # the query under one expectation alone may be the one without its rows
     for each in definition.expectations:
         _refuse_subquery(definition, each)
-        _read(definition, each, read, _where(definition, _holds(each)))
+        _read(definition, each, read, _where(definition, each.holds))
     dropping = [each for each in definition.expectations if each.on_violation is OnViolation.DROP_ROW]
     if not dropping:
         return analysis
-    kept = read(_where(definition, " AND ".join(_holds(each) for each in dropping)))
+    kept = read(_where(definition, " AND ".join(each.holds for each in dropping)))
     dropped = []
     for each in dropping:
-        broken = read(_where(definition, f"NOT {_holds(each)}"))
+        broken = read(_where(definition, f"NOT {each.holds}"))
         if broken.relation is not None:
             dropped.append((each.name, prune(broken.relation, ())))
     return replace(kept, dropped=tuple(dropped))
@@ -45,10 +47,6 @@ def _refusal(definition: ViewDefinition, expectation: Expectation, why: str) -> 
         code="VK-EXPECTATION",
         hint="It is a condition on the columns of the view, and a matter of the row alone.",
     )
-
-
-def _holds(expectation: Expectation) -> str:
-    return f"coalesce(({expectation.predicate}), false)"
 
 
 def _where(definition: ViewDefinition, condition: str) -> str:

@@ -16,8 +16,9 @@ from viewkeeper.algebra.relations import AggregateCall, Project, Relation
 from viewkeeper.algebra.scalars import Named, Scalar, column, keep
 from viewkeeper.algebra.summary_delta import Groups
 from viewkeeper.analyse.tidy import prune
-from viewkeeper.define.definitions import Expectation, OnViolation
 from viewkeeper.library import KnownView
+from viewkeeper.sources.contract import SourceColumn
+from viewkeeper.sources.drift import compare_schemas
 
 
 def rows_carried_over(before: KnownView, after: KnownView, stored: Relation) -> Relation | None:
@@ -25,7 +26,7 @@ def rows_carried_over(before: KnownView, after: KnownView, stored: Relation) -> 
     cannot be."""
     if before.definition.session != after.definition.session or not _same_sources(before, after):
         return None
-    if set(_looked_at(after)) - set(_looked_at(before)):
+    if set(after.definition.looked_at) - set(before.definition.looked_at):
         return None  # what is expected now was not looked at when these rows came
     old, new = before.layout, after.layout
     if old.rows is None or new.rows is None or old.counted or new.counted or new.in_parts:
@@ -45,19 +46,10 @@ def _same_sources(before: KnownView, after: KnownView) -> bool:
         known = before.sources.get(table)
         if known is None or known["identity"] is None or known["identity"] != facts["identity"]:
             return False
-        used = {name.casefold() for name in facts["used"]}
-        now, then = (
-            {tuple(column) for column in each["columns"] if column[0].casefold() in used}
-            for each in (facts, known)
-        )
-        if now != then:
+        then, now = ([SourceColumn(*column) for column in each["columns"]] for each in (known, facts))
+        if compare_schemas(then, now, facts["used"]) is not None:
             return False
     return True
-
-
-def _looked_at(view: KnownView) -> list[Expectation]:
-    expected = view.definition.expectations
-    return [each for each in expected if each.on_violation is not OnViolation.DROP_ROW]
 
 
 def _bag(before: KnownView, after: KnownView, stored: Relation) -> Relation | None:

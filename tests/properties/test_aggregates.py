@@ -9,7 +9,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from pyspark.sql import SparkSession
 
 from aggregate_functions import CALLS, COLUMNS, named
 from viewkeeper.testing import Case, Cycle, Oracle, View, check
@@ -78,11 +77,6 @@ def case(seed: int, *, groupings: int, cycles: int) -> Case:
     changes = Changes((r, o), random, 14)
     setup = changes.fill()
     return Case(setup, tuple(views(groupings)), tuple(Cycle(changes.cycle()) for _ in range(cycles)))
-
-
-@pytest.fixture(scope="module")
-def oracle(spark: SparkSession) -> Oracle:
-    return Oracle(spark, clean_up=False)
 
 
 @pytest.mark.spark

@@ -6,24 +6,16 @@ counterexample that was ever found stands in ``regressions/``, as data.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from view_files import long_seeds
 
 from viewkeeper.plan import lookups, maintaining
 from viewkeeper.testing import Oracle, check, parse_case, random_case
 
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.sql"))
 SAMPLE = range(2)
-LONG = os.environ.get("VIEWKEEPER_SEEDS", "100-111")
-
-
-@pytest.fixture(scope="module")
-def oracle(spark: SparkSession) -> Oracle:
-    # The folder goes with the test run; dropping every view of a case would take longer than running it.
-    return Oracle(spark, clean_up=False)
 
 
 @pytest.mark.spark
@@ -50,15 +42,10 @@ def test_random_views(oracle: Oracle, seed: int) -> None:
     assert outcome.incremental > 0
 
 
-def _seeds() -> range:
-    first, last = LONG.split("-")
-    return range(int(first), int(last) + 1)
-
-
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.usefixtures("as_if_large")
-@pytest.mark.parametrize("seed", _seeds())
+@pytest.mark.parametrize("seed", long_seeds("100-111"))
 def test_many_random_views(oracle: Oracle, seed: int) -> None:
     check(oracle, random_case(seed, views=30, cycles=6), seed=seed, random=True)

@@ -5,20 +5,15 @@ The views stand in ``operators/``, one file for each kind of operator. All of th
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
-from pyspark.sql import SparkSession
+from view_files import case_of, long_seeds
 
-from viewkeeper.testing import Case, Cycle, Oracle, View, check
-from viewkeeper.testing.changes import Changes
-from viewkeeper.testing.tables import Table, random_properties
+from viewkeeper.testing import Oracle, check
+from viewkeeper.testing.tables import Table
 
 FILES = sorted((Path(__file__).parent / "operators").glob("*.sql"))
-LONG = os.environ.get("VIEWKEEPER_SEEDS", "1-5")
 
 _NUMBERS = tuple(str(number) for number in range(6))
 SHOP = (
@@ -55,46 +50,18 @@ SHOP = (
 )  # fmt: skip
 
 
-def views_of(text: str) -> tuple[View, ...]:
-    lines = [line for line in text.splitlines() if not line.startswith("--")]
-    queries = [query.strip() for query in "\n".join(lines).split(";\n")]
-    return tuple(
-        View(f"v{at}", query.removesuffix(";")) for at, query in enumerate(filter(None, queries), start=1)
-    )
-
-
-def shop_case(path: Path, seed: int, cycles: int) -> Case:
-    random = Random(seed)
-    tables = [replace(table, properties=random_properties(random)) for table in SHOP]
-    changes = Changes(tables, random)
-    setup = changes.fill()
-    return Case(
-        setup, views_of(path.read_text("utf-8")), tuple(Cycle(changes.cycle()) for _ in range(cycles))
-    )
-
-
-@pytest.fixture(scope="module")
-def oracle(spark: SparkSession) -> Oracle:
-    return Oracle(spark, clean_up=False)
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_operators(oracle: Oracle, path: Path) -> None:
-    outcome = check(oracle, shop_case(path, 1, 2), seed=1)
+    outcome = check(oracle, case_of(path, SHOP, 1, 2), seed=1)
     assert outcome.incremental > 0
-
-
-def _seeds() -> range:
-    first, last = LONG.split("-")
-    return range(int(first), int(last) + 1)
 
 
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-@pytest.mark.parametrize("seed", _seeds())
+@pytest.mark.parametrize("seed", long_seeds("1-5"))
 def test_operators_through_many_changes(oracle: Oracle, path: Path, seed: int) -> None:
-    outcome = check(oracle, shop_case(path, seed, 8), seed=seed)
+    outcome = check(oracle, case_of(path, SHOP, seed, 8), seed=seed)
     assert outcome.incremental > 0

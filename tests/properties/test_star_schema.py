@@ -6,17 +6,13 @@ stand in ``star_schema.sql``: for every construct that such reports use, two or 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
-from pyspark.sql import SparkSession
-from test_operators import views_of
+from view_files import case_of
 
-from viewkeeper.testing import Case, Cycle, Oracle, check
-from viewkeeper.testing.changes import Changes
-from viewkeeper.testing.tables import Table, random_properties
+from viewkeeper.testing import Oracle, check
+from viewkeeper.testing.tables import Table
 
 VIEWS = Path(__file__).parent / "star_schema.sql"
 
@@ -59,23 +55,9 @@ STAR = (
 )
 
 
-def star_case(seed: int, cycles: int) -> Case:
-    random = Random(seed)
-    tables = [replace(table, properties=random_properties(random)) for table in STAR]
-    changes = Changes(tables, random, rows=10)
-    setup = changes.fill()
-    views = views_of(VIEWS.read_text("utf-8"))
-    return Case(setup, views, tuple(Cycle(changes.cycle()) for _ in range(cycles)))
-
-
-@pytest.fixture(scope="module")
-def oracle(spark: SparkSession) -> Oracle:
-    return Oracle(spark, clean_up=False)
-
-
 @pytest.mark.spark
 def test_reports_over_a_star_schema(oracle: Oracle) -> None:
-    check(oracle, star_case(1, 2), seed=1)
+    check(oracle, case_of(VIEWS, STAR, 1, 2, rows=10), seed=1)
 
 
 @pytest.mark.spark
@@ -83,4 +65,4 @@ def test_reports_over_a_star_schema(oracle: Oracle) -> None:
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", range(2, 5))
 def test_reports_over_a_star_schema_through_many_changes(oracle: Oracle, seed: int) -> None:
-    check(oracle, star_case(seed, 6), seed=seed)
+    check(oracle, case_of(VIEWS, STAR, seed, 6, rows=10), seed=seed)

@@ -71,6 +71,13 @@ def consolidate(delta: Delta) -> Delta:
     return Delta(Filter(summed, compose(column(WEIGHT), " <> 0")))
 
 
+def change_between(before: Relation, after: Relation) -> Delta:
+    """−before, +after; what is in both cancels out."""
+    both = plus((inserted(after), deleted(before)))
+    assert both is not None
+    return consolidate(both)
+
+
 def apply(old: Relation, delta: Delta) -> Relation:
     """R_new = R_old ⊎ ΔR, as plain rows."""
     both = plus((inserted(old), delta))

@@ -138,8 +138,7 @@ def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, floa
     found: dict[str, float] = {}
     for pair in equalities(relation.conjuncts):
         for column in set(pair) & set(child.columns):
-            stored = scan_origin(child, column)
-            values = None if stored is None else leaves.distinct(stored[0]).get(stored[1])
+            values = distinct_values(child, column, leaves)
             if values is not None:
                 found[column] = max(1.0, values)
     return found
@@ -167,9 +166,20 @@ def _width(child: Relation, leaves: Leaves) -> float:
 
 
 def _column_width(child: Relation, column: str, leaves: Leaves) -> float:
-    stored = scan_origin(child, column)
-    kind = None if stored is None else leaves.types(stored[0]).get(stored[1])
+    kind = column_type(child, column, leaves)
     return UNKNOWN_WIDTH if kind is None else width(kind)
+
+
+def column_type(relation: Relation, column: str, leaves: Leaves) -> str | None:
+    """The type of a column that comes from a table as it is, if it is known."""
+    stored = scan_origin(relation, column)
+    return None if stored is None else leaves.types(stored[0]).get(stored[1])
+
+
+def distinct_values(relation: Relation, column: str, leaves: Leaves) -> float | None:
+    """About how many values such a column has in its table, if that is known."""
+    stored = scan_origin(relation, column)
+    return None if stored is None else leaves.distinct(stored[0]).get(stored[1])
 
 
 def known_sum(values: Iterable[int | None]) -> int | None:

@@ -166,9 +166,7 @@ class Join:
     def __post_init__(self) -> None:
         _require(len(self.inputs) >= 2, "a join has two inputs or more")
         _distinct(self.columns, "join")
-        for conjunct in self.conjuncts:
-            missing = conjunct.columns - set(self.columns)
-            _require(not missing, f"a join condition reads {sorted(missing)}, which no input has")
+        _require_columns(self.conjuncts, self.columns, "a join condition")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -468,6 +466,14 @@ def map_leaves(relation: Relation, replaced: Callable[[Leaf], Relation]) -> Rela
     if isinstance(relation, _LEAVES):
         return replaced(relation)
     return map_children(relation, lambda child: map_leaves(child, replaced))
+
+
+def filled(relation: Relation, place: str, made: Callable[[Staged], Relation]) -> Relation:
+    """The relation with something in the place that was kept for it: a staged result of that name, which is
+    none."""
+    return map_leaves(
+        relation, lambda leaf: made(leaf) if isinstance(leaf, Staged) and leaf.name == place else leaf
+    )
 
 
 def leaves(relation: Relation) -> tuple[Leaf, ...]:

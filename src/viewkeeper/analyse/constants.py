@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from viewkeeper.algebra.relations import Constant
-from viewkeeper.analyse.expressions import Reader
+from viewkeeper.analyse.expressions import Reader, whole_number
 from viewkeeper.analyse.inputs import Built
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Names, Output
@@ -23,13 +23,10 @@ def constant(reader: Reader, names: Names, node: exp.Values) -> Built:
 def table_function(reader: Reader, names: Names, node: exp.Table) -> Built:
     """``range`` of constants; other functions in FROM are not followed."""
     called = node.this
-    values = [
-        each.name for each in called.expressions if isinstance(each, exp.Literal) and not each.is_string
-    ]
     name = called.name.lower()
-    if name != "range" or len(values) != len(called.expressions) or not all(v.isdecimal() for v in values):
+    numbers = [number for each in called.expressions if (number := whole_number(each)) is not None]
+    if name != "range" or len(numbers) != len(called.expressions):
         raise reader.stop(ReasonCode.TABLE_FUNCTION, node, name)
     output = Output("id", names.fresh("id"))
-    rows = len(range(*(int(value) for value in values[:3])))
-    text = f"SELECT * FROM range({', '.join(values)})"
-    return Built(Constant((output.column,), text, rows), (output,))
+    text = f"SELECT * FROM range({', '.join(map(str, numbers))})"
+    return Built(Constant((output.column,), text, len(range(*numbers[:3]))), (output,))

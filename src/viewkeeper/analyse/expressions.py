@@ -271,6 +271,12 @@ def dotted(node: exp.Column) -> list[exp.Expr]:
     return parts
 
 
+def whole_number(node: exp.Expr | None) -> int | None:
+    """The number that stands there, if it is one without sign and point."""
+    is_number = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
+    return int(node.name) if node is not None and is_number else None
+
+
 def same_key(scalar: Scalar) -> tuple[str | Column, ...]:
     """Equal for expressions that differ in nothing but white space and the case of their words."""
     return tuple(

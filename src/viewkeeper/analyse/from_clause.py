@@ -8,13 +8,13 @@ from dataclasses import field as dataclass_field
 
 from sqlglot import exp
 
-from viewkeeper.algebra.relations import Constant, Exists, Field, Join, Relation, Scan
+from viewkeeper.algebra.relations import Constant, Exists, Field, Relation, Scan
 from viewkeeper.algebra.scalars import Column, Scalar
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.constants import constant, table_function
 from viewkeeper.analyse.expressions import Reader
 from viewkeeper.analyse.generators import Generators
-from viewkeeper.analyse.inputs import Built, Inputs, column_lookup, only
+from viewkeeper.analyse.inputs import Built, Inputs, column_lookup, inputs_of, only
 from viewkeeper.analyse.joined_inputs import both, common_names, outer_joined, under_using
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.pivots import Pivots
@@ -73,7 +73,7 @@ class FromReader:
     def conjuncts(self, condition: exp.Expr, scope: Scope) -> list[Scalar]:
         """The condition, taken apart at its top-level ANDs."""
         nodes = self.operands_of_and(condition)
-        return [self.reader.scalar(node, column_lookup(scope), scope.names()) for node in nodes]
+        return [self._over_rows(node, scope) for node in nodes]
 
     def operands_of_and(self, condition: exp.Expr) -> list[exp.Expr]:
         """What stands between the top-level ANDs of a condition."""
@@ -159,8 +159,8 @@ class FromReader:
             qualifier = (alias.name,) if alias.name else qualifier
         origins = (Origin(qualifier, outputs),) if qualifier else ()
         scope = Scope(origins, outputs, self.case_sensitive)
-        if len(relations) == 1 and isinstance(only_one := relations[0], Join):
-            return Inputs(only_one.inputs, (*conjuncts, *only_one.conjuncts), scope)
+        if len(relations) == 1 and not conjuncts:
+            return inputs_of(relations[0], scope)
         return Inputs(tuple(relations), tuple(conjuncts), scope)
 
     def _join(self, left: Inputs, node: exp.Join, environment: Environment) -> Inputs:

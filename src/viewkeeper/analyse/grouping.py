@@ -11,10 +11,11 @@ from sqlglot import exp
 from viewkeeper.algebra.aggregates import FUNCTIONS, SAME_WITH_DISTINCT
 from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project, Relation, Repeat
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, compose, keep, words
-from viewkeeper.analyse.expressions import Parts, Reader, innermost, same_key
+from viewkeeper.analyse.expressions import Parts, Reader, innermost, same_key, whole_number
 from viewkeeper.analyse.functions import AGGREGATES, GROUPING, MAINTAINED
 from viewkeeper.analyse.grouping_sets import grouping_id, has_sets, is_grouped_away, key_in_sets, spelt_out
 from viewkeeper.analyse.inputs import column_lookup, only
+from viewkeeper.analyse.limits import ordered_by
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
 from viewkeeper.analyse.scopes import Ambiguous, Names, Output, Scope
@@ -65,8 +66,7 @@ def has_aggregate(node: exp.Expr) -> bool:
         return False
     if isinstance(node, exp.Window):
         inside = [*innermost(node.this).iter_expressions(), *(node.args.get("partition_by") or ())]
-        order = node.args.get("order")
-        return any(has_aggregate(child) for child in (*inside, *(order.expressions if order else ())))
+        return any(has_aggregate(child) for child in (*inside, *ordered_by(node)))
     if isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES:
         return True
     return any(has_aggregate(child) for child in node.iter_expressions())
@@ -190,8 +190,8 @@ class Grouping:
         match node:
             case exp.Tuple():
                 raise self._reader.not_understood(node)
-            case exp.Literal() if not node.is_string and node.name.isdecimal():
-                item = self._item_at(node)
+            case exp.Literal() if (number := whole_number(node)) is not None:
+                item = self._item_at(number, node)
                 return self._item_scalar(item), item.name
             case exp.Column() if len(node.parts) == 1 and self._resolve(node) is None:
                 for item in self._items:
@@ -200,8 +200,7 @@ class Grouping:
         scalar = self._scalar(node)
         return scalar, self._alias_of(scalar)
 
-    def _item_at(self, node: exp.Expr) -> Item:
-        position = int(node.name)
+    def _item_at(self, position: int, node: exp.Expr) -> Item:
         if not 1 <= position <= len(self._items):
             raise self._reader.not_understood(node)
         return self._items[position - 1]

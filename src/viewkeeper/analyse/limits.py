@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from viewkeeper.algebra.relations import Filter, Window, WindowCall
 from viewkeeper.algebra.scalars import Column, Scalar, column, compose
-from viewkeeper.analyse.expressions import Reader
+from viewkeeper.analyse.expressions import Reader, whole_number
 from viewkeeper.analyse.inputs import Built
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Names
@@ -24,7 +24,7 @@ def is_limited(node: exp.Expr) -> bool:
 
 
 def ordered_by(node: exp.Expr) -> Sequence[exp.Ordered]:
-    """What a query is ordered by."""
+    """What a query or a window is ordered by."""
     order = node.args.get("order")
     return () if order is None else order.expressions
 
@@ -55,7 +55,7 @@ def _number(node: exp.Expr, key: str, reader: Reader) -> int | None:
     clause = node.args.get(key)
     if clause is None:
         return None
-    value = clause.args.get("expression")
-    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdecimal():
+    number = whole_number(clause.args.get("expression"))
+    if number is None:
         raise reader.stop(ReasonCode.LIMIT, clause, key.upper())
-    return int(value.name)
+    return number

@@ -16,7 +16,7 @@ from viewkeeper.algebra.relations import Distinct, Relation, UnionAll
 from viewkeeper.algebra.scalars import Named, Scalar, column
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.constants import constant
-from viewkeeper.analyse.expressions import Lookup, Parts, Reader, dotted
+from viewkeeper.analyse.expressions import Lookup, Parts, Reader, dotted, whole_number
 from viewkeeper.analyse.from_clause import Cte, Environment, FromReader
 from viewkeeper.analyse.functions import GENERATORS
 from viewkeeper.analyse.generators import Generators
@@ -261,10 +261,11 @@ class QueryReader:
 
     def _place(self, node: exp.Expr, items: Sequence[SelectItem], scope: Scope) -> int | None:
         """Which item of the select list is meant, if one is: its number, its name."""
-        if isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal():
-            if not 1 <= int(node.name) <= len(items):
+        number = whole_number(node)
+        if number is not None:
+            if not 1 <= number <= len(items):
                 raise self._reader.not_understood(node)
-            return int(node.name) - 1
+            return number - 1
         if isinstance(node, exp.Column) and len(dotted(node)) == 1:
             named = [
                 at

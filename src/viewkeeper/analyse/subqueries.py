@@ -27,12 +27,11 @@ from viewkeeper.algebra.relations import (
     Field,
     Filter,
     Join,
-    Leaf,
     OuterJoin,
     Project,
     Relation,
     Staged,
-    map_leaves,
+    filled,
 )
 from viewkeeper.algebra.scalars import Named, Scalar, column, compose
 from viewkeeper.analyse.expressions import Reader
@@ -397,12 +396,11 @@ def _around(node: exp.Expr) -> Iterator[exp.Expr]:
 def _with_outer(relation: Relation, left: Relation) -> Relation:
     """The combinations of outer columns that occur, in the place that was kept for them."""
 
-    def bound(leaf: Leaf) -> Relation:
-        if not isinstance(leaf, Staged) or leaf.name != _OUTER:
-            return leaf
-        return Distinct(Project(left, tuple(Named(each.name, column(each.stored)) for each in leaf.fields)))
+    def occurring(stand_in: Staged) -> Relation:
+        items = tuple(Named(each.name, column(each.stored)) for each in stand_in.fields)
+        return Distinct(Project(left, items))
 
-    return map_leaves(relation, bound)
+    return filled(relation, _OUTER, occurring)
 
 
 def _has_one_row(relation: Relation) -> bool:

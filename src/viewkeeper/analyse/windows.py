@@ -18,6 +18,7 @@ from viewkeeper.algebra.relations import Project, Relation, Window, WindowCall
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, keep
 from viewkeeper.analyse.expressions import Reader, innermost, same_key
 from viewkeeper.analyse.functions import MAINTAINED, WINDOW_ONLY
+from viewkeeper.analyse.limits import ordered_by
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Names
@@ -113,7 +114,7 @@ class Windows:
         keys = tuple(
             dict.fromkeys(self._key(read(each, None)) for each in over.args.get("partition_by") or ())
         )
-        order = tuple(self._ordered(each, read) for each in _ordering(over))
+        order = tuple(self._ordered(each, read) for each in ordered_by(over))
         frame = self._frame(over.args.get("spec"))
         if function in _VALUES and not _keeps_its_frame(node.this, function, order, frame):
             raise self.reader.stop(ReasonCode.WINDOW_FUNCTION, node, f"{function} in a frame of RANGE")
@@ -209,11 +210,6 @@ def _added(called: exp.Expr) -> Sequence[exp.Expr]:
     """The arguments of an aggregate, with or without DISTINCT."""
     (*arguments,) = called.expressions
     return arguments[0].expressions if arguments and isinstance(arguments[0], exp.Distinct) else arguments
-
-
-def _ordering(over: exp.Window) -> Sequence[exp.Ordered]:
-    order = over.args.get("order")
-    return () if order is None else order.expressions
 
 
 def named_windows(select: exp.Select) -> dict[str, exp.Window]:

@@ -42,6 +42,11 @@ class Expectation:
     predicate: str
     on_violation: OnViolation = OnViolation.WARN
 
+    @property
+    def holds(self) -> str:
+        """Whether it is true of a row, as SQL: never unknown."""
+        return f"coalesce(({self.predicate}), false)"
+
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
@@ -60,3 +65,8 @@ class ViewDefinition:
     consistency: str | None = None
     """Of a view that is swept: *strong* or *complete*."""
     expectations: tuple[Expectation, ...] = ()
+
+    @property
+    def looked_at(self) -> tuple[Expectation, ...]:
+        """The expectations whose rows are let in, and so are looked at in what is computed for the view."""
+        return tuple(each for each in self.expectations if each.on_violation is not OnViolation.DROP_ROW)

@@ -282,8 +282,7 @@ class Executor:
     def _check(self, step: CheckRows) -> None:
         counted = self._rows(self._session(step.view), step.relation).collect()[0]
         broken = {name: int(count) for name, count in zip(step.expectations, counted, strict=True) if count}
-        with self._lock:
-            self.outcomes.setdefault(step.view, Outcome()).violations.update(broken)
+        self._outcome(step.view).violations.update(broken)
         for name in step.failing:
             if name in broken:
                 self.failed_view = self.failed_view or step.view

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from viewkeeper.algebra.aggregates import is_reproducible
 from viewkeeper.algebra.relations import (
@@ -19,6 +20,8 @@ from viewkeeper.algebra.scalars import Named
 from viewkeeper.analyse.analysis import Reason
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.plan.layout import Types
+
+Kind = TypeVar("Kind", Aggregate, Window)
 
 
 def obstacle(relation: Relation, types: Types) -> Reason | None:
@@ -47,35 +50,36 @@ def _inexact_inner_aggregate(relation: Relation, types: Types) -> Reason | None:
     view that does no harm: groups are replaced by their key."""
     for aggregate in _inner(relation):
         for call in aggregate.calls:
-            kinds = _kinds(aggregate, call, types)
-            if not is_reproducible(call, kinds):
-                return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, ", ".join(kinds))
+            reason = _inexact(aggregate.child, call, types)
+            if reason is not None:
+                return reason
     return None
 
 
 def _inexact_window(relation: Relation, types: Types) -> Reason | None:
     """A partition that a change touches is computed again, to take away the rows that it had."""
-    for child in children(relation):
-        found = _inexact_window(child, types)
-        if found is not None:
-            return found
-    if not isinstance(relation, Window):
-        return None
-    for call in relation.calls:
-        if call.arguments:
-            named = tuple(Named(f"_vk_argument_{at}", each) for at, each in enumerate(call.arguments))
-            kinds = list(types(Project(relation.child, named)).values())
-            if not is_reproducible(AggregateCall(call.name, call.function, call.arguments), kinds):
-                return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, ", ".join(kinds))
+    for window in _all(relation, Window):
+        for call in window.calls:
+            added = AggregateCall(call.name, call.function, call.arguments)
+            reason = _inexact(window.child, added, types) if call.arguments else None
+            if reason is not None:
+                return reason
     return None
 
 
-def _kinds(aggregate: Aggregate, call: AggregateCall, types: Types) -> list[str]:
+def _inexact(child: Relation, call: AggregateCall, types: Types) -> Reason | None:
+    kinds = _kinds(child, call, types)
+    if is_reproducible(call, kinds):
+        return None
+    return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, ", ".join(kinds))
+
+
+def _kinds(child: Relation, call: AggregateCall, types: Types) -> list[str]:
     """The types of the arguments, or of the call itself where it is written out."""
     if call.written is not None:
-        return [types(Aggregate(aggregate.child, (), (call,)))[call.name]]
+        return [types(Aggregate(child, (), (call,)))[call.name]]
     named = tuple(Named(f"_vk_argument_{at}", each) for at, each in enumerate(call.arguments))
-    return list(types(Project(aggregate.child, named)).values()) if named else []
+    return list(types(Project(child, named)).values()) if named else []
 
 
 def _inner(relation: Relation) -> Iterator[Aggregate]:
@@ -83,11 +87,12 @@ def _inner(relation: Relation) -> Iterator[Aggregate]:
     while isinstance(relation, (Project, Filter)):
         relation = relation.child
     for child in children(relation):
-        yield from _all(child)
+        yield from _all(child, Aggregate)
 
 
-def _all(relation: Relation) -> Iterator[Aggregate]:
-    if isinstance(relation, Aggregate):
+def _all(relation: Relation, kind: type[Kind]) -> Iterator[Kind]:
+    """Every operator of that kind."""
+    if isinstance(relation, kind):
         yield relation
     for child in children(relation):
-        yield from _all(child)
+        yield from _all(child, kind)

@@ -12,22 +12,16 @@ from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Relat
 from viewkeeper.algebra.rules.delta import delta
 from viewkeeper.algebra.rules.leaves import new
 from viewkeeper.algebra.scalars import WEIGHT, column, compose, words
-from viewkeeper.define.definitions import Expectation, OnViolation
+from viewkeeper.define.definitions import OnViolation
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ViewLeaves
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import CheckRows
 
 
-def kept_rows(view: ViewInput) -> tuple[Expectation, ...]:
-    """The expectations whose rows are let in, and so are looked at in what is computed for the view."""
-    expected = view.definition.expectations
-    return tuple(each for each in expected if each.on_violation is not OnViolation.DROP_ROW)
-
-
 def check_rows(draft: Draft, view: ViewInput, rows: Relation) -> None:
     """Look at the rows that come: those of a delta, or all of them."""
-    expected = kept_rows(view)
+    expected = view.definition.looked_at
     if not expected:
         return
     weight = "1"
@@ -37,9 +31,7 @@ def check_rows(draft: Draft, view: ViewInput, rows: Relation) -> None:
         AggregateCall(
             f"_vk_expected_{at}",
             "sum",
-            written=words(
-                f"coalesce(sum(CASE WHEN NOT coalesce(({each.predicate}), false) THEN {weight} END), 0)"
-            ),
+            written=words(f"coalesce(sum(CASE WHEN NOT {each.holds} THEN {weight} END), 0)"),
         )
         for at, each in enumerate(expected)
     )

@@ -19,14 +19,13 @@ from viewkeeper.algebra.relations import (
     Expand,
     Field,
     Filter,
-    Leaf,
     Project,
     Relation,
     Staged,
     TableAt,
     Window,
+    filled,
     map_children,
-    map_leaves,
 )
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep
 from viewkeeper.algebra.summary_delta import ROW, Groups, folded
@@ -96,7 +95,7 @@ class Layout:
         shown = Project(rows, self.present)
         if self.top is None:
             return shown
-        return map_leaves(self.top, lambda leaf: shown if _is_inner(leaf) else leaf)
+        return filled(self.top, INNER, lambda _: shown)
 
     def shown_change(self, stored: Delta) -> Delta:
         """A change of the user's rows, made of one of the stored rows (whole groups): a counted row weighs
@@ -183,10 +182,6 @@ def _over(relation: Relation, below: Relation) -> Relation:
     if relation is below:
         return Staged(INNER, tuple(Field(name, name) for name in below.columns))
     return map_children(relation, lambda child: _over(child, below))
-
-
-def _is_inner(leaf: Leaf) -> bool:
-    return isinstance(leaf, Staged) and leaf.name == INNER
 
 
 def _peel(relation: Relation) -> tuple[Relation, Mapping[str, Scalar], Scalar | None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from viewkeeper.algebra.deltas import Delta, apply, consolidate, deleted, inserted, plus
+from viewkeeper.algebra.deltas import Delta, apply, change_between, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.empty_terms import Extents, left_out
 from viewkeeper.algebra.expressions import Expression, Node
 from viewkeeper.algebra.join_sizes import JoinSizes
@@ -276,9 +276,8 @@ def _fields(relation: Relation, scan: Scan, *more: str) -> Relation:
 def difference(layout: Layout, new: Relation, old: Relation) -> Delta:
     """The delta of what a view shows, between two states of what is stored of it, in whole groups: of those
     that were touched, or of all where what is shown is made of all of them."""
-    if layout.top is None:
-        both = plus((layout.shown_change(inserted(new)), layout.shown_change(deleted(old))))
-    else:
-        both = plus((inserted(layout.shown(new)), deleted(layout.shown(old))))
+    if layout.top is not None:
+        return change_between(layout.shown(old), layout.shown(new))
+    both = plus((layout.shown_change(inserted(new)), layout.shown_change(deleted(old))))
     assert both is not None
     return consolidate(both)

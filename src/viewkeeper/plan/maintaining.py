@@ -31,7 +31,7 @@ from viewkeeper.algebra.summary_delta import (
     touched_by_summary_delta,
 )
 from viewkeeper.plan.draft import Draft
-from viewkeeper.plan.expectations import check_dropped, check_rows, kept_rows
+from viewkeeper.plan.expectations import check_dropped, check_rows
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.propagation import Propagation
@@ -129,7 +129,7 @@ class Maintaining:
         draft.add(step)
         came = Staged(step.name, tuple(Field(each, each) for each in parts.columns), sd.rows)
         visible = None
-        if draft.has_children(view) or kept_rows(view):
+        if draft.has_children(view) or view.definition.looked_at:
             touched: Relation = view.stored
             if groups.keys:
                 touched = restrict(touched, Project(came, keep(groups.keys)))
@@ -174,7 +174,7 @@ class Maintaining:
             step = ComputeGroups(draft.name("groups"), view.name, touched)
         draft.add(step)
         visible = None
-        if draft.has_children(view) or kept_rows(view):
+        if draft.has_children(view) or view.definition.looked_at:
             change = self._visible_delta(groups, stored, step)
             visible = draft.visible(view, change)
             self._check(visible, change)

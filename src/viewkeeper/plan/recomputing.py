@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from viewkeeper.algebra.relations import Field, Nothing, Relation, Scan, Staged
 from viewkeeper.algebra.rules.leaves import new
 from viewkeeper.plan.draft import Draft
-from viewkeeper.plan.expectations import check_dropped, check_rows, kept_rows
+from viewkeeper.plan.expectations import check_dropped, check_rows
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import ComputeRows, ComputeVisible, Installer, Strategy, Work
@@ -39,7 +39,7 @@ class Recomputing:
         if has_children and view.snapshot is not None and view.needs_full is None:
             stored = view.stored
             delta_name = draft.visible(view, difference(view.layout, rows, view.layout.whole(stored)))
-        expected = kept_rows(view)
+        expected = view.definition.looked_at
         rows_name = self._shown_rows(rows) if has_children or expected else None
         if expected and rows_name is not None:
             shown = tuple(Field(name, name) for name in view.layout.columns)

@@ -243,7 +243,7 @@ class Views:
             names = [(column.text.split(".", 1)[1].strip("`"), column.kind) for column in source.columns]
             return Query(f"SELECT *{tail}", tuple(names), rows, source.rounded, source.rounded_inside)
         columns = self._named(items, source)
-        listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
+        listed = _listed(items, columns)
         inside = source.rounded_inside or (form == "distinct" and source.rounded)
         rounded = source.rounded and form == "plain"
         distinct = "DISTINCT " if form == "distinct" else ""
@@ -293,9 +293,7 @@ class Views:
         inside = source.rounded_inside or source.rounded
         if limited:
             columns = self._named(items, source)
-            listed = ", ".join(
-                f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True)
-            )
+            listed = _listed(items, columns)
             name = self._random.choice(columns)[0]
             offset = f" OFFSET {self._random.randint(1, 3)}" if self._random.random() < 0.3 else ""
             sql = f"SELECT {listed}{tail}\nORDER BY {name} LIMIT {self._random.randint(1, 6)}{offset}"
@@ -320,7 +318,7 @@ class Views:
         text, gives = self._random.choice(calls)
         items.append((text.format(p=partition, o=order, a=argument, n=number, f=frame), gives))
         columns = self._named(items, source)
-        listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
+        listed = _listed(items, columns)
         sql = f"SELECT {listed}{tail}"
         if self._random.random() < 0.25:
             sql = f"SELECT * FROM ({sql}) WHERE {columns[-1][0]} IS NOT NULL"
@@ -339,7 +337,7 @@ class Views:
         if self._random.random() < 0.3:
             items.append((f"count(*) + {self._random.choice(('1', '2'))}", "bigint"))
         columns = self._named(items, source)
-        listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
+        listed = _listed(items, columns)
         sql = f"SELECT {listed}{tail}"
         if keys:
             listed_keys = ", ".join(text for text, _ in keys)
@@ -404,7 +402,7 @@ class Views:
         own = [self._random.choice(("int", "decimal", kind)) if kind in NUMBERS else kind for kind in kinds]
         items = [(expressions.of(kind), kind) for kind in own]
         columns = self._named(items, source)
-        listed = ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
+        listed = _listed(items, columns)
         where = f"\nWHERE {expressions.condition()}" if self._random.random() < 0.4 else ""
         sql = f"SELECT {listed}\nFROM {source.text}{where}"
         return Query(sql, columns, source.rows, source.rounded, source.rounded_inside)
@@ -442,6 +440,11 @@ class Views:
                 if name not in names:
                     names[at] = name
         return tuple((name, kind) for name, (_, kind) in zip(names, items, strict=True))
+
+
+def _listed(items: Sequence[tuple[str, str]], columns: Sequence[tuple[str, str]]) -> str:
+    """Expressions with their names, as a select list."""
+    return ", ".join(f"{text} AS {name}" for (text, _), (name, _) in zip(items, columns, strict=True))
 
 
 def _kind(type_name: str) -> str:

@@ -11,43 +11,38 @@ takes more than joins, K is found without it, by a column whose touched values a
 
 from __future__ import annotations
 
-from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, keys_of, plus
-from viewkeeper.algebra.relations import Aggregate, Distinct, Relation
+from collections.abc import Sequence
+from dataclasses import replace
+
+from viewkeeper.algebra.deltas import Delta, keys_of
+from viewkeeper.algebra.relations import Aggregate, Distinct, Window
 from viewkeeper.algebra.rules.affected_values import by_affected_values, has_changed, is_plain
-from viewkeeper.algebra.rules.leaves import Leaves, Recur, new, old
+from viewkeeper.algebra.rules.leaves import Leaves, Recur, change_of
 from viewkeeper.algebra.rules.restrict import restrict
 
 
 def aggregate_delta(relation: Aggregate, recur: Recur, leaves: Leaves) -> Delta | None:
     """Δγ(R) = +γ(R_new ⋉ K) − γ(R_old ⋉ K)."""
-    if not is_plain(relation.child) and has_changed(relation, leaves):
-        told = by_affected_values(relation, relation.keys, leaves)
-        if told is not None:
-            return told
-    child = recur(relation.child)
-    if child is None:
-        return None
-    touched = relation.child
-    if relation.keys:
-        keys = leaves.share(keys_of(child, relation.keys), "affected groups")
-        touched = restrict(touched, keys)
-    return _difference(Aggregate(touched, relation.keys, relation.calls), leaves)
+    return keyed_delta(relation, relation.keys, "affected groups", recur, leaves)
 
 
 def distinct_delta(relation: Distinct, recur: Recur, leaves: Leaves) -> Delta | None:
     """Δδ(R) = +δ(R_new ⋉ K) − δ(R_old ⋉ K), K being the rows of ΔR."""
+    return keyed_delta(relation, relation.columns, "affected rows", recur, leaves)
+
+
+def keyed_delta(
+    relation: Aggregate | Distinct | Window, keys: Sequence[str], what: str, recur: Recur, leaves: Leaves
+) -> Delta | None:
+    """Of an operator that looks at the rows with equal keys together, and at no others."""
     if not is_plain(relation.child) and has_changed(relation, leaves):
-        told = by_affected_values(relation, relation.columns, leaves)
+        told = by_affected_values(relation, keys, leaves)
         if told is not None:
             return told
     child = recur(relation.child)
     if child is None:
         return None
-    keys = leaves.share(keys_of(child, relation.columns), "affected rows")
-    return _difference(Distinct(restrict(relation.child, keys)), leaves)
-
-
-def _difference(touched: Relation, leaves: Leaves) -> Delta:
-    both = plus((inserted(new(touched, leaves)), deleted(old(touched, leaves))))
-    assert both is not None
-    return consolidate(both)
+    if not keys:
+        return change_of(relation, leaves)
+    touched = restrict(relation.child, leaves.share(keys_of(child, keys), what))
+    return change_of(replace(relation, child=touched), leaves)

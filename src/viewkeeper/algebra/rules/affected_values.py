@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, plus
-from viewkeeper.algebra.estimates import size
+from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.estimates import column_type, distinct_values, size
 from viewkeeper.algebra.join_sizes import equalities
-from viewkeeper.algebra.provenance import scan_origin
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
@@ -35,7 +34,7 @@ from viewkeeper.algebra.relations import (
     children,
     scans,
 )
-from viewkeeper.algebra.rules.leaves import Leaves, new, old
+from viewkeeper.algebra.rules.leaves import Leaves, change_of
 from viewkeeper.algebra.rules.restrict import equated, restrict
 from viewkeeper.algebra.scalars import Named, column
 
@@ -48,12 +47,9 @@ def by_affected_values(relation: Relation, columns: Iterable[str], leaves: Leave
     found = [(name, values) for name in columns if (values := affected(relation, name, leaves)) is not None]
     if not found:
         return None
-    _, values = max(found, key=lambda each: _distinct(relation, each[0], leaves))
+    _, values = max(found, key=lambda each: distinct_values(relation, each[0], leaves) or 0.0)
     keys = leaves.share(Distinct(_union(values)), "affected values")
-    touched = restrict(relation, keys)
-    both = plus((inserted(new(touched, leaves)), deleted(old(touched, leaves))))
-    assert both is not None
-    return consolidate(both)
+    return change_of(restrict(relation, keys), leaves)
 
 
 def affected(relation: Relation, name: str, leaves: Leaves) -> list[Relation] | None:
@@ -150,13 +146,8 @@ def _equals(relation: Join, name: str) -> list[str]:
 
 def _is_one_type(one: tuple[Relation, str], other: tuple[Relation, str], leaves: Leaves) -> bool:
     """Whether two columns that are set equal are known to have one type: '01' equals 1 and is not '1'."""
-    kinds = [_type(*each, leaves) for each in (one, other)]
+    kinds = [column_type(*each, leaves) for each in (one, other)]
     return kinds[0] is not None and kinds[0] == kinds[1]
-
-
-def _type(relation: Relation, name: str, leaves: Leaves) -> str | None:
-    stored = scan_origin(relation, name)
-    return None if stored is None else leaves.types(stored[0]).get(stored[1])
 
 
 def _as(values: list[Relation] | None, name: str, new_name: str) -> list[Relation] | None:
@@ -174,8 +165,3 @@ def _all(found: Iterable[list[Relation] | None]) -> list[Relation] | None:
 
 def _union(values: list[Relation]) -> Relation:
     return values[0] if len(values) == 1 else UnionAll(tuple(values))
-
-
-def _distinct(relation: Relation, name: str, leaves: Leaves) -> float:
-    stored = scan_origin(relation, name)
-    return 0.0 if stored is None else leaves.distinct(stored[0]).get(stored[1], 0.0)

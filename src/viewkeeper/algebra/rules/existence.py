@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, deleted, inserted, plus
 from viewkeeper.algebra.estimates import delta_size, is_small, size
-from viewkeeper.algebra.relations import Exists, Filter, Project, Relation, Staged
+from viewkeeper.algebra.relations import Exists, Filter, OuterJoin, Project, Relation, Staged
 from viewkeeper.algebra.rules.affected_values import (
     by_affected_values,
     has_changed,
@@ -32,11 +32,9 @@ from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, k
 
 def exists_delta(relation: Exists, recur: Recur, leaves: Leaves, *, growing: bool) -> Delta | None:
     """ΔL against R′, and the rows of L that gain or lose their partner. ``growing``: ΔR only inserts."""
-    if not growing and worth_looking_again(relation.child, relation.among, leaves):
-        keys = equated(relation.child.columns, relation.among.columns, relation.conjuncts)
-        told = by_affected_values(relation, keys, leaves)
-        if told is not None:
-            return told
+    again = None if growing else looked_at_again(relation, relation.child, relation.among, leaves)
+    if again is not None:
+        return again
     left, right = recur(relation.child), recur(relation.among)
     partners = Partners(relation.child, relation.among, relation.conjuncts, leaves)
     right = None if right is None else shared(right, leaves)
@@ -56,12 +54,17 @@ def exists_delta(relation: Exists, recur: Recur, leaves: Leaves, *, growing: boo
     return plus(terms)
 
 
-def worth_looking_again(left: Relation, right: Relation, leaves: Leaves) -> bool:
-    """Whether all rows with a touched key are better computed again than those told apart that gained or
-    lost a partner: each of these terms reads both sides, and what is no mere join is computed for each."""
+def looked_at_again(
+    relation: Exists | OuterJoin, left: Relation, right: Relation, leaves: Leaves
+) -> Delta | None:
+    """All rows with a touched key computed again, where that is better than telling those apart that gained
+    or lost a partner: each of these terms reads both sides, and what is no mere join is computed for each."""
     if not has_changed(right, leaves):
-        return False
-    return not (is_plain(left) and is_plain(right)) or has_few_partners(left, right, leaves)
+        return None
+    if is_plain(left) and is_plain(right) and not has_few_partners(left, right, leaves):
+        return None
+    keys = equated(left.columns, right.columns, relation.conjuncts)
+    return by_affected_values(relation, keys, leaves)
 
 
 def shared(delta: Delta, leaves: Leaves) -> Delta:

@@ -12,11 +12,9 @@ from collections.abc import Callable
 
 from viewkeeper.algebra.deltas import Delta, deleted, inserted, plus
 from viewkeeper.algebra.relations import Exists, Join, OuterJoin, Project, Relation
-from viewkeeper.algebra.rules.affected_values import by_affected_values
-from viewkeeper.algebra.rules.existence import Partners, shared, worth_looking_again
+from viewkeeper.algebra.rules.existence import Partners, looked_at_again, shared
 from viewkeeper.algebra.rules.join import join_delta
 from viewkeeper.algebra.rules.leaves import Leaves, Recur, new
-from viewkeeper.algebra.rules.restrict import equated
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep, words
 
 Grows = Callable[[Relation], bool]
@@ -24,11 +22,9 @@ Grows = Callable[[Relation], bool]
 
 def outer_join_delta(relation: OuterJoin, leaves: Leaves, recur: Recur, grows: Grows) -> Delta | None:
     """Δ(L ⟕ R) or Δ(L ⟗ R). ``grows``: whether a delta only inserts."""
-    if not relation.full and worth_looking_again(relation.left, relation.right, leaves):
-        keys = equated(relation.left.columns, relation.right.columns, relation.conjuncts)
-        told = by_affected_values(relation, keys, leaves)
-        if told is not None:
-            return told
+    again = None if relation.full else looked_at_again(relation, relation.left, relation.right, leaves)
+    if again is not None:
+        return again
     left, right = recur(relation.left), recur(relation.right)
     if left is None and right is None:
         return None

@@ -52,23 +52,17 @@ def restrict(relation: Relation, keys: Relation, *, across: bool = False) -> Rel
         case SemiJoin():
             return replace(relation, child=restrict(relation.child, keys, across=across))
         case Join():
-            return _joined(relation, keys, wanted, across=across)
+            for at, child in enumerate(relation.inputs):
+                if wanted <= frozenset(child.columns):
+                    narrowed = restrict(child, keys, across=across)
+                    inputs = (*relation.inputs[:at], narrowed, *relation.inputs[at + 1 :])
+                    return replace(relation, inputs=inputs)
         case OuterJoin(full=False) if wanted <= frozenset(relation.left.columns):
             right = relation.right if across else _partners(relation.right, keys, relation.conjuncts)
             return replace(relation, left=restrict(relation.left, keys, across=across), right=right)
         case Exists() if wanted <= frozenset(relation.child.columns):
             among = relation.among if across else _partners(relation.among, keys, relation.conjuncts)
             return replace(relation, child=restrict(relation.child, keys, across=across), among=among)
-    return SemiJoin(relation, keys, tuple((name, name) for name in keys.columns), across=across)
-
-
-def _joined(relation: Join, keys: Relation, wanted: frozenset[str], *, across: bool) -> Relation:
-    """The input that has the keys is narrowed."""
-    for at, child in enumerate(relation.inputs):
-        if wanted <= frozenset(child.columns):
-            narrowed = restrict(child, keys, across=across)
-            inputs = (*relation.inputs[:at], narrowed, *relation.inputs[at + 1 :])
-            return replace(relation, inputs=inputs)
     return SemiJoin(relation, keys, tuple((name, name) for name in keys.columns), across=across)
 
 

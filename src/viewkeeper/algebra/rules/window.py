@@ -11,28 +11,12 @@ PARTITION BY there is one partition, which is computed twice.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from viewkeeper.algebra.deltas import Delta, consolidate, deleted, inserted, keys_of, plus
+from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.relations import Window
-from viewkeeper.algebra.rules.affected_values import by_affected_values, has_changed, is_plain
-from viewkeeper.algebra.rules.leaves import Leaves, Recur, new, old
-from viewkeeper.algebra.rules.restrict import restrict
+from viewkeeper.algebra.rules.affected_keys import keyed_delta
+from viewkeeper.algebra.rules.leaves import Leaves, Recur
 
 
 def window_delta(relation: Window, recur: Recur, leaves: Leaves) -> Delta | None:
     """Δω(R) = +ω(R′ ⋉ K) − ω(R ⋉ K)."""
-    if not is_plain(relation.child) and has_changed(relation, leaves):
-        told = by_affected_values(relation, relation.keys, leaves)
-        if told is not None:
-            return told
-    child = recur(relation.child)
-    if child is None:
-        return None
-    touched = relation
-    if relation.keys:
-        keys = leaves.share(keys_of(child, relation.keys), "affected partitions")
-        touched = replace(relation, child=restrict(relation.child, keys))
-    both = plus((inserted(new(touched, leaves)), deleted(old(touched, leaves))))
-    assert both is not None
-    return consolidate(both)
+    return keyed_delta(relation, relation.keys, "affected partitions", recur, leaves)
