@@ -106,7 +106,9 @@ class QueryReader:
     def block(self, select: exp.Select, environment: Environment, outer: Scope | None) -> Block:
         """FROM and WHERE. Conditions that read columns of ``outer`` are kept apart."""
         only(self._reader, select, *_CLAUSES, *_MEANINGLESS)
-        if outer is not None and any(_generator(SelectItem(None, each))[0] for each in select.expressions):
+        if outer is not None and any(
+            _generator(SelectItem(None, each.unalias()))[0] for each in select.expressions
+        ):
             raise self._reader.stop(ReasonCode.SUBQUERY_EXPRESSION, select)
         inputs = self._from.read(select, environment, outer)
         where = select.args.get("where")
