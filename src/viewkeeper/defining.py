@@ -15,6 +15,7 @@ from viewkeeper.analyse.holes import holes
 from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.qualify import without_qualify
 from viewkeeper.analyse.reading import Referee, analyse
+from viewkeeper.define.clock import CLOCK, FUNCTIONS, NOW, clock_table
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SOURCES
 from viewkeeper.errors import DefinitionError
@@ -44,7 +45,7 @@ class Resolver:
     library: Library
     pins: SessionPins
     elsewhere: Mapping[str, Columns] = field(default_factory=dict)
-    """The columns of tables that are not in Spark's catalogs: those of remote databases."""
+    """The columns of tables that are not in Spark's catalogs: those of remote databases, and clocks."""
 
     def __call__(self, parts: tuple[str, ...]) -> TableInfo | None:
         remote = self.table_elsewhere(parts)
@@ -71,6 +72,8 @@ class Resolver:
         """The remote table of that name, if there is one: source and table, as base views are named."""
         if not self.elsewhere:
             return None
+        if parts[0] == CLOCK:
+            return show_path(parts) if show_path(parts) in self.elsewhere else None
         full = parts if parts[0] == SOURCES else self.full_name(parts)
         name = show_path((SOURCES, *full[1:]))
         return name if name in self.elsewhere and full[0] in (SOURCES, self.engine.catalog_name) else None
@@ -94,6 +97,7 @@ def define(
         table: tuple((column, spark) for column, _, spark, _ in each.columns)
         for table, each in remote.items()
     }
+    elsewhere |= _clocks(definition.session)
     resolver = Resolver(engine, library, definition.session, elsewhere)
     pins = definition.session
 
@@ -135,6 +139,11 @@ def define(
     with_it.graph.order()  # raises when it closes a circle
     _refuse_policies(view, keyed=bool(with_it.keys()[name]))
     return replace(view, layout=_in_parts(layout, definition))
+
+
+def _clocks(pins: SessionPins) -> dict[str, Columns]:
+    """The clocks of a view's time zone."""
+    return {clock_table(hand, pins.time_zone): ((NOW, hand.type),) for hand in FUNCTIONS.values()}
 
 
 def _as_redefined(sql: str, resolver: Resolver, redefined: Collection[str]) -> str:
@@ -179,6 +188,7 @@ def relaid(
         for table, facts in known.sources.items()
         if parse_path(table)[0] == SOURCES
     }
+    elsewhere |= _clocks(definition.session)
     resolver = Resolver(engine, library, definition.session, elsewhere)
 
     def referee(sql: str) -> list[tuple[str, str]]:

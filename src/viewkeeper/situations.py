@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from viewkeeper.algebra.relations import scans
+from viewkeeper.define.clock import is_clock
 from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
@@ -263,7 +264,7 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
     for table in view.analysis.tables:
         if table in known:
             continue
-        found = engine.catalog.facts_of(table)
+        found = None if is_clock(table) else engine.catalog.facts_of(table)
         if found is not None and found.is_view:
             raise SourceError(
                 f"{table} is a view of the catalog, whose changes cannot be told",
@@ -274,7 +275,7 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
         version = source.current()[table]  # refuses what is no table of this kind
         described = source.describe(table)
         used = _used_columns(view, table, [column.name for column in described.columns])
-        if version is not None:
+        if version is not None and not is_clock(table):
             _refuse_unwritten(engine, view, table, version, used)
         facts[table] = {
             "identity": described.identity,

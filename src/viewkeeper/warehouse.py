@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -389,6 +390,16 @@ class Warehouse:
     def spark(self) -> SparkSession:
         """The user's session; its current catalog and namespace are the warehouse's."""
         return self._engine.spark
+
+    @property
+    def clock(self) -> Callable[[], datetime]:
+        """What time it is, for views that read ``current_date`` and the like: asked once for each epoch. Set
+        it in tests of such views."""
+        return self._engine.observer.clock.read
+
+    @clock.setter
+    def clock(self, read: Callable[[], datetime]) -> None:
+        self._engine.observer.clock.read = read
 
     def close(self) -> None:
         """Close the ledger. A session that was handed over stays open, and so does the JVM."""

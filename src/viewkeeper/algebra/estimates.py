@@ -23,6 +23,7 @@ from viewkeeper.algebra.relations import (
     Relation,
     Repeat,
     Scan,
+    TimeFilter,
     UnionAll,
     Window,
     children,
@@ -65,7 +66,17 @@ def delta_size(relation: Relation, leaves: Leaves) -> int | None:
     if isinstance(relation, Repeat):
         below = delta_size(relation.child, leaves)
         return None if below is None else relation.times * below
+    if isinstance(relation, TimeFilter):
+        return known_sum((delta_size(relation.child, leaves), _passing(relation, leaves)))
     return known_sum(delta_size(child, leaves) for child in children(relation))
+
+
+def _passing(relation: TimeFilter, leaves: Leaves) -> int | None:
+    """About how many rows come or go as time passes: those of a few files."""
+    if not delta_size(relation.clock, leaves):
+        return 0
+    rows = size(relation.child, leaves)
+    return None if rows is None else rows // _UNKNOWN_SHARE + 1
 
 
 def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
@@ -87,6 +98,8 @@ def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
             return known_sum([*inner, round(cost(leaves.expression(relation, known), known) - leaf)])
         case Aggregate() | Distinct() | Window():
             return known_sum([*inner, *sizes, *sizes])  # the affected keys, looked up before and after
+        case TimeFilter():
+            return known_sum([inner[0], _passing(relation, leaves)])
         case OuterJoin() | Exists():
             # The other side of what changed; where the right side changed, that one too, before and after.
             mine, theirs = (delta_size(child, leaves) != 0 for child in children(relation))

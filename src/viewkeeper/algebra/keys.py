@@ -28,6 +28,7 @@ from viewkeeper.algebra.relations import (
     Repeat,
     Scan,
     SemiJoin,
+    TimeFilter,
     Window,
 )
 
@@ -80,7 +81,7 @@ def _keyed(relation: Relation, tables: Mapping[str, Sequence[str]]) -> _Keyed | 
     match relation:
         case Scan():
             return _scanned(relation, tables.get(relation.table))
-        case Filter() | SemiJoin():
+        case Filter() | TimeFilter() | SemiJoin():
             return _keyed(relation.child, tables)
         case Exists() | Window():
             below = _keyed(relation.child, tables)

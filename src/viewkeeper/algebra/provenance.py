@@ -20,6 +20,7 @@ from viewkeeper.algebra.relations import (
     SemiJoin,
     Staged,
     TableAt,
+    TimeFilter,
     Window,
     children,
 )
@@ -40,7 +41,7 @@ def origin(relation: Relation, column: str) -> tuple[Stored, str] | None:
             return origin(relation.child, below)
         case Aggregate() if column in relation.keys:
             return origin(relation.child, column)
-        case Filter() | Distinct() | SemiJoin():
+        case Filter() | TimeFilter() | Distinct() | SemiJoin():
             return origin(relation.child, column)
         case Exists() | Window() | Generate() if column in relation.child.columns:
             return origin(relation.child, column)

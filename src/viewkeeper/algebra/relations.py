@@ -120,6 +120,18 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """What a clock shows: one row with one value, as a literal."""
+
+    name: str
+    literal: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.name,)
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """σ: the rows for which the predicate is true."""
 
@@ -133,6 +145,33 @@ class Filter:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFilter:
+    """σ under a condition that reads the clock, too: ``day >= now - 7``. The clock has one column and row.
+
+    ``lasting``: where it is true at one time, it is not unknown at any, as a comparison with a point in time.
+    """
+
+    child: Relation
+    clock: Relation
+    predicate: Scalar
+    lasting: bool = False
+
+    def __post_init__(self) -> None:
+        _require(len(self.clock.columns) == 1, "a clock has one column")
+        both = (*self.child.columns, *self.clock.columns)
+        _distinct(both, "time filter")
+        _require_columns([self.predicate], both, "a time filter")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    def at(self, moment: Scalar) -> Scalar:
+        """The condition at a point in time."""
+        return self.predicate.substitute({self.clock.columns[0]: moment})
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +440,7 @@ class Repeat:
         return (*self.child.columns, self.number)
 
 
-Leaf: TypeAlias = Scan | TableAt | Staged | Nothing | Constant
+Leaf: TypeAlias = Scan | TableAt | Staged | Nothing | Constant | Moment
 
 Relation: TypeAlias = (
     Scan
@@ -409,7 +448,9 @@ Relation: TypeAlias = (
     | Staged
     | Nothing
     | Constant
+    | Moment
     | Filter
+    | TimeFilter
     | Project
     | Join
     | OuterJoin
@@ -424,14 +465,16 @@ Relation: TypeAlias = (
     | Repeat
 )
 
-_LEAVES = (Scan, TableAt, Staged, Nothing, Constant)
+_LEAVES = (Scan, TableAt, Staged, Nothing, Constant, Moment)
 
 
 def children(relation: Relation) -> tuple[Relation, ...]:
     """The inputs of a relation, left to right."""
     match relation:
-        case Scan() | TableAt() | Staged() | Nothing() | Constant():
+        case Scan() | TableAt() | Staged() | Nothing() | Constant() | Moment():
             return ()
+        case TimeFilter():
+            return (relation.child, relation.clock)
         case Join() | UnionAll():
             return relation.inputs
         case OuterJoin():
@@ -447,8 +490,10 @@ def children(relation: Relation) -> tuple[Relation, ...]:
 def map_children(relation: Relation, replaced: Callable[[Relation], Relation]) -> Relation:
     """The relation over other inputs."""
     match relation:
-        case Scan() | TableAt() | Staged() | Nothing() | Constant():
+        case Scan() | TableAt() | Staged() | Nothing() | Constant() | Moment():
             return relation
+        case TimeFilter():
+            return replace(relation, child=replaced(relation.child), clock=replaced(relation.clock))
         case Join() | UnionAll():
             return replace(relation, inputs=tuple(replaced(each) for each in relation.inputs))
         case OuterJoin():

@@ -63,13 +63,13 @@ TIME_WINDOWS: frozenset[str] = frozenset(("window", "session_window", "window_ti
 GROUPING: frozenset[str] = frozenset(("grouping", "grouping_id"))
 
 _NONDETERMINISTIC = """
-    curdate current_catalog current_database current_date current_schema current_time current_timestamp
-    current_user input_file_block_length input_file_block_start input_file_name localtimestamp
-    monotonically_increasing_id now rand randn random randstr session_user shuffle spark_partition_id
+    current_catalog current_database current_schema current_time
+    current_user input_file_block_length input_file_block_start input_file_name
+    monotonically_increasing_id rand randn random randstr session_user shuffle spark_partition_id
     uniform user uuid
 """
 NONDETERMINISTIC: frozenset[str] = frozenset(_NONDETERMINISTIC.split())
-"""Another answer for the same rows: chance, the clock, the user, the session, or the files' layout."""
+"""Another answer for the same rows: chance, the user, the session, or the files' layout."""
 
 WITHOUT_PARENTHESES: frozenset[str] = frozenset(
     (

@@ -15,6 +15,7 @@ from sqlglot import exp
 from viewkeeper.algebra.relations import Distinct, Relation, UnionAll
 from viewkeeper.algebra.scalars import Named, Scalar, column
 from viewkeeper.analyse.analysis import TableInfo
+from viewkeeper.analyse.clock import clock_read, time_filtered
 from viewkeeper.analyse.constants import constant
 from viewkeeper.analyse.expressions import Lookup, Parts, Reader, dotted, whole_number
 from viewkeeper.analyse.from_clause import Cte, Environment, FromReader
@@ -116,16 +117,21 @@ class QueryReader:
             return Block(select, environment, inputs, ())
         correlated: list[Condition] = []
         waiting: list[exp.Expr] = []
+        timed: list[exp.Expr] = []
         available = {name for relation in inputs.relations for name in relation.columns}
         for node in self._from.operands_of_and(where.this):
             if has_subquery(node):
-                waiting.append(node)
+                (waiting if clock_read(node) is None else timed).append(node)
                 continue
             scalar = self._over_rows(node, inputs.scope)
             if scalar.columns <= available:
                 inputs = inputs.where([scalar])
             else:
                 correlated.append(self._condition(node, scalar, inputs.scope, available))
+        for node in timed:  # when it is known what is joined
+            filtered = time_filtered(inputs, node, self._reader, self._names, self._from.resolve)
+            inputs = inputs if filtered is None else filtered
+            waiting += [node] if filtered is None else []
         if waiting:
             inputs = self._with_subqueries(inputs, environment, waiting)
         return Block(select, environment, inputs, tuple(correlated))

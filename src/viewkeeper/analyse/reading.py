@@ -20,6 +20,7 @@ from viewkeeper.algebra.relations import IllFormed, Relation, Window, children, 
 from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.analyse.analysis import Analysis, QueryText, Reason
 from viewkeeper.analyse.canonical import canonical
+from viewkeeper.analyse.clock import with_clock
 from viewkeeper.analyse.expressions import Reader
 from viewkeeper.analyse.holes import Resolve, query_text, refuse_paths
 from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
@@ -66,7 +67,8 @@ def analyse(
     original = text.sql[: text.tokens[-1].end + 1]
     schema = _ask(referee, original, candidates)
     names = _output_names(schema, columns)
-    text, said = _canonical(text, schema, referee)
+    text, said = _clocked(text, session.time_zone, resolve, schema, referee)
+    text, said = _canonical(text, schema, said, referee)
     holes = query_text(text, resolve)
     _check_holes(text, holes, schema, referee)
     try:
@@ -136,18 +138,40 @@ def _ask(referee: Referee, query: str, candidates: Callable[[], Iterable[str]]) 
         raise refusal from error
 
 
-def _canonical(text: SqlText, schema: Schema, referee: Referee) -> tuple[SqlText, list[str]]:
-    """The query with one meaning, and the names that Spark gives to its columns."""
-    rewritten = canonical(text)
-    if rewritten is text:
-        return text, [name for name, _ in schema]
+def _clocked(
+    text: SqlText, zone: str, resolve: Resolve, schema: Schema, referee: Referee
+) -> tuple[SqlText, list[str]]:
+    """The query with clocks for the functions that read one, and the names that Spark gives its columns."""
+    rewritten = with_clock(text, zone, resolve)
+    said = [name for name, _ in schema] if rewritten is text else _same_types(referee, rewritten.sql, schema)
+    if said is None:
+        raise DefinitionError(
+            "The query reads the clock where no subquery could stand",
+            code="VK-NONDETERMINISTIC",
+            hint="Read it in WHERE, or in a query inside this one.",
+            position=position_at(text.sql, 0),
+        )
+    return rewritten, said
+
+
+def _same_types(referee: Referee, sql: str, schema: Schema) -> list[str] | None:
+    """The names of the columns of what a query was rewritten to; ``None`` if it is another one."""
     try:
-        found: Schema = referee(rewritten.sql)
+        found: Schema = referee(sql)
     except Exception as error:
         if not isinstance(error, SparkError | DefinitionError):
             raise
-        found = ()
-    if _types(found) != _types(schema):
+        return None
+    return [name for name, _ in found] if _types(found) == _types(schema) else None
+
+
+def _canonical(text: SqlText, schema: Schema, said: list[str], referee: Referee) -> tuple[SqlText, list[str]]:
+    """The query with one meaning, and the names that Spark gives to its columns."""
+    rewritten = canonical(text)
+    if rewritten is text:
+        return text, said
+    found = _same_types(referee, rewritten.sql, schema)
+    if found is None:
         raise DefinitionError(
             "An aggregate of the query depends on the order in which its rows are read",
             code="VK-NONDETERMINISTIC",
@@ -155,7 +179,7 @@ def _canonical(text: SqlText, schema: Schema, referee: Referee) -> tuple[SqlText
             " only values that can be sorted.",
             position=position_at(text.sql, 0),
         )
-    return rewritten, [name for name, _ in found]
+    return rewritten, found
 
 
 def _near(name: str, tables: Iterable[str]) -> list[str]:
@@ -193,13 +217,7 @@ def _output_names(schema: Schema, columns: Sequence[str]) -> list[str]:
 def _check_holes(text: SqlText, holes: QueryText, schema: Schema, referee: Referee) -> None:
     """The query with every table replaced by itself must still be the same query."""
     same = holes.fill({table: ident_path(parse_path(table)) for table in holes.tables})
-    try:
-        refilled: Schema = referee(same)
-    except Exception as error:
-        if not isinstance(error, SparkError | DefinitionError):
-            raise
-        refilled = ()
-    if _types(refilled) != _types(schema):
+    if _same_types(referee, same, schema) is None:
         raise DefinitionError(
             "It is not clear which tables the query reads",
             code="VK-NOT-UNDERSTOOD",

@@ -20,7 +20,7 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
     "VK-FORBIDDEN-FUNCTION": ("a function of the query runs any code", "use one of Spark's SQL functions"),
     "VK-INVALID-QUERY": ("Spark refuses the query", "the message is Spark's"),
     "VK-NONDETERMINISTIC": (
-        "the answer is not a matter of the rows alone: chance, the clock, the order in which rows are read",
+        "the answer is not a matter of the rows alone: chance, the user, the order in which rows are read",
         "store the value when the rows are written; use min_by for first, a hash of the key for a sample",
     ),
     "VK-NOT-A-QUERY": ("the text is no SELECT, or writes", "a view is defined by exactly one SELECT"),
@@ -35,6 +35,10 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
         "that is kept for hidden columns: give it another name",
     ),
     "VK-SYNTAX": ("the text cannot be read", "the message says where"),
+    "VK-TIME-ZONE": (
+        "the clock is read in a time zone that is not known here",
+        "set spark.sql.session.timeZone to a region, or to UTC",
+    ),
     "VK-UNKNOWN-COLUMN": ("there is no such column", "the message names the nearest ones"),
     "VK-UNKNOWN-FUNCTION": ("there is no such function", "a view may use Spark's and persistent functions"),
     "VK-UNKNOWN-TABLE": ("there is no such table or view", "temporary views last no longer than a session"),

@@ -20,6 +20,7 @@ from viewkeeper.analyse.functions import (
     RANDOM_UNLESS_SEEDED,
 )
 from viewkeeper.analyse.parsing import SqlText
+from viewkeeper.define.clock import FUNCTIONS
 from viewkeeper.errors import DefinitionError
 
 _QUERY_STARTS = {"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("}
@@ -87,7 +88,8 @@ def _functions_are_allowed(text: SqlText) -> None:
                 hint="Use one of Spark's SQL functions instead.",
                 position=where,
             )
-        if name in NONDETERMINISTIC or _is_called_without(text, index, name):
+        hidden_clock = name in FUNCTIONS and text.word(index - 1) == "."
+        if hidden_clock or name in NONDETERMINISTIC or _is_called_without(text, index, name):
             raise nondeterministic(text, index, name)
         if name in ORDER_DEPENDENT and not _is_windowed(text, index + 1):
             raise DefinitionError(

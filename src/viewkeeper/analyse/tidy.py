@@ -16,6 +16,7 @@ from viewkeeper.algebra.relations import (
     Filter,
     Generate,
     Join,
+    Moment,
     Nothing,
     OuterJoin,
     Project,
@@ -25,6 +26,7 @@ from viewkeeper.algebra.relations import (
     SemiJoin,
     Staged,
     TableAt,
+    TimeFilter,
     UnionAll,
     Window,
 )
@@ -84,6 +86,8 @@ def prune(relation: Relation, needed: Iterable[str]) -> Relation:
             return Scan(relation.table, fields, relation.state)
         case Filter():
             return Filter(prune(relation.child, wanted | relation.predicate.columns), relation.predicate)
+        case TimeFilter():
+            return replace(relation, child=prune(relation.child, wanted | relation.predicate.columns))
         case Project():
             items = tuple(item for item in relation.items if item.name in wanted)
             read = frozenset[str]().union(*(item.scalar.columns for item in items))
@@ -121,7 +125,7 @@ def prune(relation: Relation, needed: Iterable[str]) -> Relation:
         case Repeat():
             child = prune(relation.child, wanted - {relation.number})
             return Repeat(child, relation.number, relation.times)
-        case TableAt() | Staged() | Nothing() | Constant() | SemiJoin():
+        case TableAt() | Staged() | Nothing() | Constant() | Moment() | SemiJoin():
             return relation  # the planner makes these, but for constants, which are as they are
         case _:
             assert_never(relation)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from viewkeeper.algebra.empty_terms import Extents
+from viewkeeper.define.clock import is_clock
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import SourceError
 from viewkeeper.execute.catalog import Catalog, TableFacts
@@ -22,6 +23,7 @@ from viewkeeper.integrate.politeness import AWAY
 from viewkeeper.integrate.transport import SweptSource
 from viewkeeper.plan.situation import Span
 from viewkeeper.session import cores, rows_read
+from viewkeeper.sources.clock import Clock, ClockSource
 from viewkeeper.sources.contract import Change, ExtractedSource, Shelf, Source
 from viewkeeper.sources.delta_lake import DeltaSource
 from viewkeeper.sources.horizons import Horizons
@@ -68,6 +70,7 @@ class Observer:
         self._declared: dict[str, tuple[SourceDefinition, ExtractedSource]] = {}
         """By name."""
         self._horizons = Horizons()
+        self.clock = Clock()
         self.read_options = reading_files(cores(session))
 
     def source(self, table: str) -> Source:
@@ -76,7 +79,10 @@ class Observer:
         if declared is not None:
             return declared
         if table not in self._sources:
-            self._sources[table] = self._in_place(parse_path(table))
+            in_place = (
+                ClockSource(table, self.clock) if is_clock(table) else self._in_place(parse_path(table))
+            )
+            self._sources[table] = in_place
         return self._sources[table]
 
     def _in_place(self, table: tuple[str, ...]) -> Source:
@@ -163,6 +169,7 @@ class Observer:
         """Where sources and storage tables stand; a source that is gone is an error."""
         wanted, stored = list(tables), list(storages)
         self._horizons.renew()
+        self.clock.renew()
         systems = self._by_source(dict.fromkeys(wanted))
         with _asking() as pool:
             standing = pool.map(lambda each: _standing(*each), systems.items())  # those of one move together

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.scalars import WEIGHT
-from viewkeeper.plan.situation import Situation, Span
-from viewkeeper.plan.source_change import SourceChange
+from viewkeeper.define.clock import is_clock
+from viewkeeper.plan.situation import Situation
 from viewkeeper.sql.quoting import ident
 
 NEXT = "next"
@@ -30,11 +30,11 @@ class HypotheticalChange:
 
 
 def as_if_all_changed(situation: Situation) -> Situation:
-    """The same views, with every source one version on."""
-    changes: dict[Span, SourceChange | None] = {}
+    """The same views, with every source one version on; clocks show what they do show."""
+    changes = {span: change for span, change in situation.changes.items() if is_clock(span[0])}
     for view in situation.views:
         for table in view.analysis.tables:
-            if table in situation.versions and table in view.vector:
+            if table in situation.versions and table in view.vector and not is_clock(table):
                 changes[(table, view.vector[table], NEXT)] = HypotheticalChange(table)
-    versions = dict.fromkeys(situation.versions, NEXT)
+    versions = {table: version if is_clock(table) else NEXT for table, version in situation.versions.items()}
     return replace(situation, versions=versions, changes=changes, policy="incremental")

@@ -14,6 +14,7 @@ from viewkeeper.algebra.relations import (
     Field,
     Filter,
     Join,
+    Moment,
     Nothing,
     Project,
     Relation,
@@ -22,6 +23,7 @@ from viewkeeper.algebra.relations import (
     TableAt,
 )
 from viewkeeper.algebra.scalars import WEIGHT, Named, column, keep
+from viewkeeper.define.clock import is_clock, literal
 from viewkeeper.plan.common_deltas import CommonDeltas, Problem
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.propagation import Propagation, propagation
@@ -232,6 +234,9 @@ class ViewLeaves:
         return Delta(_staged(step.name, (*step.columns, WEIGHT), step.inserted + step.deleted))
 
     def _source_at(self, scan: Scan, version: str | None) -> Relation:
+        if is_clock(scan.table):
+            assert version is not None, "a clock always shows something"
+            return Moment(scan.columns[0], literal(scan.table, version))
         if scan.table in self._situation.relations:
             return Staged(self._situation.relations[scan.table], scan.fields)
         if version is None:

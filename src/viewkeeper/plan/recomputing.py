@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.relations import Field, Nothing, Relation, Scan, Staged
 from viewkeeper.algebra.rules.leaves import new
+from viewkeeper.define.clock import NOW, is_clock
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.expectations import check_dropped, check_rows
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
@@ -82,6 +83,8 @@ class Recomputing:
         parent = self.draft.inputs.get(table)
         if parent is None:
             version = self.draft.situation.versions[table]
+            if is_clock(table):
+                return f"({print_relation(leaves.new(Scan(table, (Field(NOW, NOW),))))})"
             if table in self.draft.situation.relations:
                 return self.draft.situation.relations[table]
             if version is None:

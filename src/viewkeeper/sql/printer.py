@@ -26,6 +26,7 @@ from viewkeeper.algebra.relations import (
     Filter,
     Generate,
     Join,
+    Moment,
     Nothing,
     OuterJoin,
     Project,
@@ -35,6 +36,7 @@ from viewkeeper.algebra.relations import (
     SemiJoin,
     Staged,
     TableAt,
+    TimeFilter,
     UnionAll,
     Window,
     children,
@@ -75,7 +77,7 @@ def _texts(relation: Relation) -> Iterator[str]:
     match relation:
         case Scan() | TableAt() | Staged():
             yield from (field.stored for field in relation.fields)
-        case Filter():
+        case Filter() | TimeFilter():
             yield from _words(relation.predicate)
         case Project():
             for item in relation.items:
@@ -90,6 +92,8 @@ def _texts(relation: Relation) -> Iterator[str]:
             yield from _words(relation.call)
         case Constant():
             yield relation.text
+        case Moment():
+            yield relation.literal
         case Aggregate():
             for aggregate in relation.calls:
                 for scalar in aggregate.reads:
@@ -135,8 +139,12 @@ class _Printer:
                 names = ", ".join(ident(name) for name in relation.columns)
                 source = f"FROM ({relation.text}) AS _vk_constant({names})"
                 return Select(own_terms(relation.columns), (source,))
+            case Moment():
+                return Select({relation.name: Term(relation.literal, plain=False)}, ())
             case Filter():
                 return self._filter(relation)
+            case TimeFilter():
+                return self._filter(Filter(relation.child, relation.at(self._moment(relation.clock))))
             case Project():
                 return self._project(relation)
             case Join():
@@ -178,6 +186,14 @@ class _Printer:
             child = self._wrapped(relation.child)
         condition = scalar_text(relation.predicate, child.terms)
         return replace(child, where=(*child.where, condition), table=None)
+
+    def _moment(self, clock: Relation) -> Scalar:
+        """What a clock shows: a literal, which files can be skipped by, or a question."""
+        if isinstance(clock, Moment):
+            return words(clock.literal)
+        (select,) = self._select(clock).terms.values()
+        assert isinstance(clock, Scan), "clocks are logical, or bound to a moment"
+        return words(f"SELECT max({select.text}) FROM {ident_path(parse_path(clock.table))}")
 
     def _project(self, relation: Project) -> Select:
         child = self._select(relation.child)

@@ -2,8 +2,8 @@
 
 Filters, projections and expressions; inner, outer, semi and anti joins, self joins, conditions that are no
 equalities, products; UNION, INTERSECT and EXCEPT, DISTINCT, GROUP BY with HAVING; window functions, QUALIFY,
-LIMIT, lateral views; subqueries in FROM, in WITH and in expressions; sources and views together. Now and then
-a view that is kept by recomputing, for others to read.
+LIMIT, lateral views, time filters; subqueries in FROM, in WITH and in expressions; sources and views
+together. Now and then a view that is kept by recomputing, for others to read.
 """
 
 from __future__ import annotations
@@ -95,6 +95,17 @@ _CALLS = (
     _Shape("concat_ws(',', collect_list({0}){filter})", "string", "string", 2),
     _Shape("listagg({0}, ';'){filter}", "string", "string", 2),
 )
+
+
+_TIME_FILTERS = (
+    "{date} < current_date",
+    "{date} >= current_date - INTERVAL 30 DAYS",
+    "{date} BETWEEN date_sub(current_date(), 45) AND curdate()",
+    "coalesce({date} > current_date, true)",
+    "datediff(current_date, {date}) < 20 OR {date} IS NULL",
+    "CAST({date} AS TIMESTAMP) <= now()",
+)
+"""Time passes between the cycles of a case."""
 
 
 class Views:
@@ -252,6 +263,9 @@ class Views:
     def _condition(self, source: _From, expressions: Expressions) -> str:
         """A condition of WHERE; now and then one with a subquery."""
         plain = expressions.condition()
+        if self._random.random() < 0.12:
+            timed = self._random.choice(_TIME_FILTERS).format(date=expressions.of("date"))
+            return f"({timed}) AND ({plain})" if self._random.random() < 0.3 else timed
         relation, query = self._relation(0)
         self._aliases += 1
         alias = f"e{self._aliases}"

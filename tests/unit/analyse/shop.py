@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from viewkeeper.analyse.analysis import Analysis, TableInfo
 from viewkeeper.analyse.reading import analyse
+from viewkeeper.define.clock import CLOCK, NOW, hand_of
 from viewkeeper.define.definitions import SessionPins
+from viewkeeper.sql.quoting import show_path
 
 PINS = SessionPins("lake", ("shop",), "UTC")
 
@@ -31,6 +33,8 @@ TABLES = {
 
 
 def resolve(parts: tuple[str, ...]) -> TableInfo | None:
+    if parts[0] == CLOCK:
+        return TableInfo(show_path(parts), ((NOW, hand_of(show_path(parts)).type),))
     folded = tuple(part.lower() for part in parts)
     if ("lake", "shop", folded[-1])[-len(folded) :] != folded:
         return None

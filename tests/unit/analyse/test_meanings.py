@@ -69,7 +69,7 @@ NOT_READ = [
     # One value of several equal ones; a generator that makes no row.
     "SELECT (SELECT DISTINCT city FROM stores s WHERE s.store = p.store) AS a FROM pos p",
     "SELECT i.qty AS a FROM items i WHERE EXISTS (SELECT explode(p.tags) FROM pos p WHERE p.item = i.item)",
-    "SELECT i.qty AS a FROM items i WHERE EXISTS (SELECT explode(p.tags) AS t FROM pos p WHERE p.item = i.item)",
+    "SELECT 1 AS a FROM items i WHERE EXISTS (SELECT explode(p.tags) AS t FROM pos p WHERE p.qty = i.qty)",
     # PIVOT casts its values, and pivots a whole join.
     "SELECT * FROM (SELECT city, region FROM stores) PIVOT (count(*) FOR region IN (1 AS a))",
     "SELECT * FROM (SELECT city, store, region FROM stores) "

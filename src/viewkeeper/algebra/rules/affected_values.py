@@ -29,6 +29,7 @@ from viewkeeper.algebra.relations import (
     Relation,
     Repeat,
     Scan,
+    TimeFilter,
     UnionAll,
     Window,
     children,
@@ -66,6 +67,8 @@ def affected(relation: Relation, name: str, leaves: Leaves) -> list[Relation] | 
             return None if below is None else _as(affected(relation.child, below, leaves), below, name)
         case Filter() | Distinct():
             return affected(relation.child, name, leaves)
+        case TimeFilter() if not has_changed(relation.clock, leaves):
+            return affected(relation.child, name, leaves)
         case Aggregate() | Window():
             return affected(relation.child, name, leaves) if name in relation.keys else None
         case Generate() | Repeat() | Expand():
@@ -92,7 +95,7 @@ def is_plain(relation: Relation) -> bool:
     match relation:
         case Scan():
             return True
-        case Filter() | Project() | Join():
+        case Filter() | TimeFilter() | Project() | Join():
             return all(map(is_plain, children(relation)))
         case _:
             return False

@@ -18,10 +18,11 @@ from viewkeeper.algebra.relations import (
     Relation,
     Repeat,
     Scan,
+    TimeFilter,
     UnionAll,
     Window,
 )
-from viewkeeper.algebra.rules import affected_keys, existence, join, linear, outer_join, window
+from viewkeeper.algebra.rules import affected_keys, existence, join, linear, outer_join, time_filter, window
 from viewkeeper.algebra.rules.leaves import Leaves
 
 
@@ -41,6 +42,8 @@ def delta(relation: Relation, leaves: Leaves) -> Delta | None:
             return None
         case Filter():
             return linear.filter_delta(relation, recur(relation.child))
+        case TimeFilter():
+            return time_filter.time_filter_delta(relation, recur(relation.child), leaves)
         case Project():
             return linear.project_delta(relation, recur(relation.child))
         case Repeat():
@@ -78,6 +81,8 @@ def insert_only(relation: Relation, leaves: Leaves) -> bool:
             return insert_only(child, leaves)
         case Exists(child, among, anti=False, mark=None):
             return insert_only(child, leaves) and insert_only(among, leaves)
+        case TimeFilter(child, clock):
+            return insert_only(child, leaves) and insert_only(clock, leaves)
         case Join(inputs) | UnionAll(inputs):
             return all(insert_only(child, leaves) for child in inputs)
         case _:

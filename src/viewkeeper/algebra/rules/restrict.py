@@ -28,6 +28,7 @@ from viewkeeper.algebra.relations import (
     Relation,
     Repeat,
     SemiJoin,
+    TimeFilter,
     Window,
 )
 from viewkeeper.algebra.scalars import Named, Scalar, column
@@ -38,7 +39,7 @@ def restrict(relation: Relation, keys: Relation, *, across: bool = False) -> Rel
     condition sets equal to these, maybe of another type; that is not followed any further."""
     wanted = frozenset(keys.columns)
     match relation:
-        case Filter() | Distinct():
+        case Filter() | TimeFilter() | Distinct():
             return replace(relation, child=restrict(relation.child, keys, across=across))
         case Project():
             below = {item.name: _below(item) for item in relation.items if item.name in wanted}
