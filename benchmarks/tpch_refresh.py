@@ -50,12 +50,15 @@ def change(spark: SparkSession, percent: float, batch: int) -> None:
     tpch.update_orders(spark, f"{recent} BETWEEN {first + 2} AND {first + 3}")
 
 
-def opened(folder: Path, data: Path, queries: Sequence[str]) -> vk.Warehouse:
+def opened(folder: Path, data: Path, queries: Sequence[str], state: str) -> vk.Warehouse:
     """The tables of one scale, and the views over them."""
     wh = vk.connect(folder)
     tpch.load(wh.spark, data, "recent", tpch.ALL_TABLES)
     for name in queries:
-        wh.sql(f"CREATE MATERIALIZED VIEW {name} WITH NO DATA AS {QUERIES[name].read_text('utf-8')}")
+        wh.sql(
+            f"CREATE MATERIALIZED VIEW {name} TBLPROPERTIES ('viewkeeper.hidden-state' = '{state}') "
+            f"WITH NO DATA AS {QUERIES[name].read_text('utf-8')}"
+        )
     wh.refresh()
     return wh
 
@@ -145,12 +148,13 @@ def main() -> None:
     parser.add_argument("--percents", type=float, nargs="+", default=list(RECENT), choices=list(RECENT))
     parser.add_argument("--queries", nargs="+", default=list(QUERIES), choices=list(QUERIES))
     parser.add_argument("--together", action="store_true")
+    parser.add_argument("--state", choices=("none", "keep"), default="none", help="keep inner results")
     arguments = report.arguments(parser)
     data = tpch.generate(arguments.data, arguments.scale, tpch.ALL_TABLES)
     folder = Path(tempfile.mkdtemp(prefix="viewkeeper-", dir=arguments.data))
     rows: list[dict[str, object]] = []
     try:
-        wh = opened(folder, data, arguments.queries)
+        wh = opened(folder, data, arguments.queries, arguments.state)
         batch = 0
         for percent in arguments.percents:
             if arguments.together:
@@ -170,8 +174,10 @@ def _save(rows: Sequence[dict[str, object]], exact: str, arguments: argparse.Nam
     if not arguments.save:
         return
     what = "together" if arguments.together else "one_by_one"
-    name = f"tpch_refresh-{what}-sf{arguments.scale:g}"
+    kept = arguments.state == "keep"
+    name = f"tpch_refresh-{what}-sf{arguments.scale:g}{'-hidden-state' if kept else ''}"
     title = f"TPC-H's 22 queries as views, scale {arguments.scale:g}, {what.replace('_', ' ')}"
+    title += ", inner results kept" if kept else ""
     if arguments.together:
         report.save(name, title, rows, exact)
         return

@@ -42,7 +42,7 @@ def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_
         if not dry_run:
             maintainer.create(replace(wanted[name].statement, replace=True))
         done.append(f"{change} {name}")
-    views = [name for name, view in library.views.items() if not is_base_view(view)]
+    views = [name for name, view in library.views.items() if not (view.hidden or is_base_view(view))]
     unwanted = [name for name in views if name not in wanted]
     for name in reversed([name for name in library.graph.order() if name in unwanted]):
         if prune and not dry_run:

@@ -6,12 +6,13 @@ import uuid
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from viewkeeper.algebra.relations import Project, Relation
+from viewkeeper.algebra.relations import Project, Relation, Scan
 from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.algebra.summary_delta import adds_up
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole, TableInfo
-from viewkeeper.analyse.holes import holes
+from viewkeeper.analyse.holes import holes, query_text
 from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.qualify import without_qualify
 from viewkeeper.analyse.reading import Referee, analyse
@@ -23,8 +24,9 @@ from viewkeeper.execute.engine import Engine
 from viewkeeper.expecting import with_expectations
 from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.library import KnownView, Library
-from viewkeeper.plan import methods, representation, upkeep
+from viewkeeper.plan import hidden_state, methods, representation, upkeep
 from viewkeeper.plan.exactness import obstacle
+from viewkeeper.plan.hidden_state import reading
 from viewkeeper.plan.layout import Layout, Types, bag_layout, counted_layout, layout_of
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.representation import Representation
@@ -85,11 +87,16 @@ class Resolver:
 
 
 def define(
-    engine: Engine, library: Library, definition: ViewDefinition, redefined: Collection[str] = ()
+    engine: Engine,
+    library: Library,
+    definition: ViewDefinition,
+    redefined: Collection[str] = (),
+    kept: Mapping[Relation, Scan] = MappingProxyType({}),
 ) -> KnownView:
     """Analyse a definition and lay its storage out; every problem is an error before anything changes.
 
-    ``redefined`` are views that change in the same epoch: the catalog still has them as they were.
+    ``redefined`` are views that change in the same epoch: the catalog still has them as they were. ``kept``
+    are inner results of the query that hidden views hold.
     """
     name = show_path(definition.name)
     remote = engine.observer.remote_tables()
@@ -112,6 +119,10 @@ def define(
         analysis = with_expectations(definition, analysis, read)
     columns = _named(definition, referee(without_qualify(tokenize(definition.query)).sql))
     analysis = _renamed(analysis, [column for column, _ in columns])
+    if kept and analysis.relation is not None:
+        relation = reading(analysis.relation, kept)
+        text = query_text(tokenize(print_relation(relation)), resolver)
+        analysis = replace(analysis, relation=relation, text=text)
     swept = None
     if any(table in remote for table in analysis.tables):
         swept = swept_join(name, analysis, remote)
@@ -214,6 +225,7 @@ def _refuse_policies(view: KnownView, *, keyed: bool) -> None:
     """Raise if a table property asks for what cannot be had."""
     groups, asked = view.layout.groups, dict(view.definition.properties)
     upkeep.refuse_unknown(view.name, asked)
+    hidden_state.refuse_unknown(view.name, asked)
     methods.refuse_unsuitable(
         view.name,
         asked,

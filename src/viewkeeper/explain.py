@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from viewkeeper.analyse.analysis import Reason
 from viewkeeper.install import bags, groups, overwrite
 from viewkeeper.install.counts import Counts
 from viewkeeper.integrate.prices import RemotePrice
+from viewkeeper.library import Library
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import staged_by
@@ -92,6 +93,7 @@ def explain_view(
     *,
     hypothetical: bool,
     priced: RemotePrice | None = None,
+    state: Sequence[str] = (),
 ) -> Explanation:
     """The explanation of one view out of a plan."""
     view = plan.view(name)
@@ -109,6 +111,8 @@ def explain_view(
         head.append(f"  window   {window}")
     if priced is not None:
         head += ["  remote", *(f"    {line}" for line in priced.lines())]
+    if state:
+        head += ["  state", *(f"    {line}" for line in state)]
     for each in view.propagations:
         head += ["  joins", *(f"    {line}" for line in each.lines())]
     lines = [*head, "  steps", *(line for at, step in enumerate(steps, 1) for line in _told(at, step))]
@@ -116,6 +120,17 @@ def explain_view(
     strategy = Strategy.UNCHANGED if hypothetical else view.strategy
     text = "\n".join([*lines, "", sql])
     return Explanation(name, reason is None, why, strategy.value, sql, text, plan)
+
+
+def kept_state(library: Library, name: str) -> list[str]:
+    """The inner results of a view that are kept as hidden views, who shares them, and what they hold."""
+    lines = []
+    for hidden in library.hidden_parents(name):
+        others = [child for child in library.graph.children(hidden) if child != name]
+        shared = f", shared with {', '.join(others)}" if others else ""
+        query = library.views[hidden].definition.query.splitlines()
+        lines += [f"{hidden} keeps{shared}", *(f"  {line}" for line in query)]
+    return lines
 
 
 def _plan_lines(plan: EpochPlan) -> Iterator[str]:

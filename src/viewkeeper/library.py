@@ -11,8 +11,10 @@ from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.vdag import Vdag
 from viewkeeper.errors import NotFoundError
+from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.ledger.records import ViewRecord, ViewState
 from viewkeeper.plan.codec import CODEC
+from viewkeeper.plan.hidden_state import Trial
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.methods import Method, pinned
 from viewkeeper.plan.representation import Representation, can_be_counted
@@ -31,6 +33,8 @@ class KnownView:
     layout: Layout
     sources: dict[str, Any]
     """For each source: its identity and the columns that were there when the view was defined."""
+    trial: Trial | None = None
+    """What is known of keeping its inner results, if that was tried."""
 
     @classmethod
     def of(cls, record: ViewRecord) -> KnownView:
@@ -43,7 +47,13 @@ class KnownView:
             CODEC.decode(content["analysis"]),
             CODEC.decode(content["layout"]),
             content.get("sources", {}),
+            CODEC.decode(content.get("trial")),
         )
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it was made by us, to keep an inner result of others."""
+        return self.definition.name[-2] == NAMESPACE
 
     @property
     def method(self) -> Method | None:
@@ -66,6 +76,7 @@ class KnownView:
             "analysis": CODEC.encode(self.analysis),
             "layout": CODEC.encode(self.layout),
             "sources": self.sources,
+            "trial": CODEC.encode(self.trial),
         }
         return ViewRecord(self.name, definition, analysis, self.definition_id, epoch)
 
@@ -84,6 +95,14 @@ class Library:
     @property
     def graph(self) -> Vdag:
         return Vdag({name: view.analysis.tables for name, view in self.views.items()})
+
+    def hidden_parents(self, name: str) -> tuple[str, ...]:
+        """The hidden views that a view reads, those that they read first."""
+        found: dict[str, None] = {}
+        for parent in self.graph.parents(name):
+            if self.views[parent].hidden:
+                found |= dict.fromkeys((*self.hidden_parents(parent), parent))
+        return tuple(found)
 
     def keys(self) -> dict[str, tuple[str, ...]]:
         """A key of each table and view that one is known of."""

@@ -30,13 +30,14 @@ from viewkeeper.declaring import (
 )
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SWEEP, SourceDefinition, checked_options
-from viewkeeper.defining import Resolver, define, refuse_reserved
+from viewkeeper.defining import Resolver, refuse_reserved
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import DefinitionError, RefreshError, SourceError, ViewkeeperError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import SourceAway
+from viewkeeper.hidden_views import chosen, define_with_state, unread
 from viewkeeper.housekeeping import Housekeeping
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.integrate.prices import RemotePrice
@@ -47,6 +48,7 @@ from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObservation
 from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.hidden_state import PROPERTY
 from viewkeeper.plan.planner import plan_epoch, unfilled
 from viewkeeper.plan.situation import USUAL, Situation
 from viewkeeper.plan.steps import EpochPlan
@@ -157,21 +159,22 @@ class Maintainer:
             for statement, definition in definitions:
                 if not self._is_wanted(before, statement, definition):
                     continue
-                view = define(self.engine, library, definition)
-                library = library.with_views(view)
-                replaced = view.name in before.views
-                followers = self._followers(library, view.name) if replaced else ()
-                defined.update({each.name: each for each in (view, *followers)})
+                made = define_with_state(self.engine, library, definition)
+                library = library.with_views(*made)
+                name = made[-1].name
+                followers = self._followers(library, name) if name in before.views else ()
+                defined.update({each.name: each for each in (*made, *followers)})
                 library = library.with_views(*followers)
             if not defined:
                 return None
             without_data = not all(statement.with_data for statement in statements)
+            unused = unread(library)
             kept = None
-            if not without_data:
+            if not without_data and not unused:
                 kept = self._housekeeping(lease).redefine(before, tuple(defined.values()))
             if kept is not None:
                 return self._brought_up(lease, list(defined)) or kept
-            change = Redefinition(tuple(defined.values()), without_data=without_data)
+            change = Redefinition(tuple(defined.values()), drop=unused, without_data=without_data)
             return self._define_swept(lease, before, change)
 
     def _brought_up(self, lease: Lease, names: Sequence[str]) -> EpochRecord | None:
@@ -263,22 +266,39 @@ class Maintainer:
             if other not in descendants:
                 continue
             try:
-                follower = define(self.engine, library, library.views[other].definition, redefined)
+                made = define_with_state(self.engine, library, library.views[other].definition, redefined)
             except DefinitionError as error:
                 raise DefinitionError(
                     f"view {other} reads {name} and would break: {error.message}",
                     code="VK-BREAKS-READER",
                     hint=f"Drop or replace {other} first.",
                 ) from error
-            followers.append(follower)
-            redefined.add(other)
-            library = library.with_views(follower)
+            followers += made
+            redefined |= {each.name for each in made}
+            library = library.with_views(*made)
         return tuple(followers)
 
     def alter(self, name: str, properties: Mapping[str, str]) -> EpochRecord | None:
         """Set table properties of a view, and store it as they say; ``None`` if it has them all."""
         with self.lease() as lease:
+            library = self.library()
+            known = library.views[name]
+            definition = replace(
+                known.definition,
+                properties=tuple({**dict(known.definition.properties), **properties}.items()),
+            )
+            if PROPERTY in properties and definition != known.definition:
+                views = define_with_state(self.engine, library, definition)
+                if views[-1].analysis.tables != known.analysis.tables:
+                    return self._restate(lease, library, views)
             return self._housekeeping(lease).alter(name, properties)
+
+    def _restate(self, lease: Lease, library: Library, views: Sequence[KnownView]) -> EpochRecord:
+        """Keep a view with hidden state from now on, or without; it and those that read it are recomputed."""
+        after = library.with_views(*views)
+        followers = self._followers(after, views[-1].name)
+        after = after.with_views(*followers)
+        return self._redefine(lease, library, Redefinition((*views, *followers), drop=unread(after)))
 
     def drop(self, name: str) -> EpochRecord:
         """Drop a view that no other view reads."""
@@ -298,7 +318,7 @@ class Maintainer:
                     hint=f"DROP SOURCE {parse_path(source)[1]} drops both.",
                 )
             _refuse_read(library, name)
-            return self._redefine(lease, library, Redefinition(drop=(name,)))
+            return self._redefine(lease, library, Redefinition(drop=(name, *unread(library, [name]))))
 
     # Declare sources.
 
@@ -667,7 +687,18 @@ class Maintainer:
     def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
         """Rewrite what is stored of views where that pays, and forget what no epoch shows any more."""
         with self.lease() as lease:
-            return self._housekeeping(lease).maintain(names, retention)
+            done = self._housekeeping(lease).maintain(names, retention)
+            return [replace(each, hidden_state=self._stated(lease, each.view)) for each in done]
+
+    def _stated(self, lease: Lease, name: str) -> str | None:
+        """Keep the inner results of a view, or no longer, if its refreshes make that advisable."""
+        library = self.library()
+        change = chosen(self.engine, self.ledger, library, name) if name in library.views else None
+        if change is None:
+            return None
+        wanted, views = change
+        self._restate(lease, library, views)
+        return wanted.value
 
     def _housekeeping(self, lease: Lease) -> Housekeeping:
         return Housekeeping(self.ledger, self.engine, self._runner, self._emit, lease)

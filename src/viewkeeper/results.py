@@ -225,6 +225,8 @@ class Upkept:
     dropped: int
     stored_as: str | None = None
     """``cnt`` or ``dup``, if copies of its rows are stored so from now on, and were not before."""
+    hidden_state: str | None = None
+    """``keep`` if inner results of its query are kept from now on, ``none`` if no longer."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -18,17 +18,21 @@ from viewkeeper.results import Verification
 def verified(
     engine: Engine, library: Library, names: Sequence[str], *, only_possible: bool
 ) -> list[Verification]:
-    """Each view against its query, compared as bags, both ways."""
+    """Each view against its query, compared as bags, both ways; hidden views that it reads with it."""
     if only_possible:
         names = [name for name in names if _can_verify(engine, library, name)]
     else:
         for name in names:
             require_history(engine, library, name)
-    found = _compared(engine, library, names)
-    return [
-        Verification(name, missing == extra == 0, missing, extra, library.states[name].epoch)
-        for name, (missing, extra) in ((name, found[name]) for name in names)
-    ]
+    concerned = {name: (*library.hidden_parents(name), name) for name in names}
+    found = _compared(
+        engine, library, list(dict.fromkeys(each for all_ in concerned.values() for each in all_))
+    )
+    result = []
+    for name, each in concerned.items():
+        missing, extra = (sum(found[one][side] for one in each) for side in (0, 1))
+        result.append(Verification(name, missing == extra == 0, missing, extra, library.states[name].epoch))
+    return result
 
 
 def _compared(engine: Engine, library: Library, names: Sequence[str]) -> dict[str, tuple[int, int]]:

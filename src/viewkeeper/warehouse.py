@@ -39,7 +39,7 @@ from viewkeeper.constraints import declared_constraints
 from viewkeeper.declaring import declared_sources, held_version, source_status
 from viewkeeper.errors import DefinitionError, LedgerError, position_at
 from viewkeeper.events import Event
-from viewkeeper.explain import Explanation, Plan, explain_view
+from viewkeeper.explain import Explanation, Plan, explain_view, kept_state
 from viewkeeper.extending import Extension, extensions
 from viewkeeper.lagging import lags
 from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
@@ -246,14 +246,19 @@ class Warehouse:
             plan = plan_epoch(as_if_all_changed(situation))
         window = expected_window(self._ledger, plan, [name])
         priced = self._maintainer.remote_prices([name]).get(name)
-        return explain_view(name, plan, reason, window, hypothetical=hypothetical, priced=priced)
+        state = kept_state(self._library(), name)
+        return explain_view(name, plan, reason, window, hypothetical=hypothetical, priced=priced, state=state)
 
     def verify(self, *views: str) -> list[Verification]:
         """Recompute views (none named: all of them) at the recorded versions and compare, both ways."""
         library = self._library()
         names = self._names(views)
         if not views:  # those that can be: not what has no rows yet, nor a source that has moved on
-            names = [name for name in names if library.states[name].snapshot is not None]
+            names = [
+                name
+                for name in names
+                if library.states[name].snapshot is not None and not library.views[name].hidden
+            ]
         return self._maintainer.verify(names, only_possible=not views)
 
     def verify_constraints(self, project: Project) -> list[ConstraintCheck]:
@@ -297,13 +302,15 @@ class Warehouse:
 
     def views(self) -> list[str]:
         """The full names of the views, in the order of their creation."""
-        return list(self._library().views)
+        return [name for name, view in self._library().views.items() if not view.hidden]
 
     def status(self) -> list[ViewStatus]:
         """How fresh each view is: against the sources as they were last looked at."""
         library = self._library()
         observed = self._ledger.observations()
-        return [self._status(library, name, observed) for name in library.views]
+        return [
+            self._status(library, name, observed) for name, view in library.views.items() if not view.hidden
+        ]
 
     def _status(self, library: Library, name: str, observed: Any) -> ViewStatus:
         view, state = library.views[name], library.states[name]

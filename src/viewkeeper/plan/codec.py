@@ -7,7 +7,7 @@ from viewkeeper.analyse import analysis
 from viewkeeper.codec import Codec
 from viewkeeper.define import definitions, sources
 from viewkeeper.errors import Position
-from viewkeeper.plan import layout, methods, prices, propagation, steps
+from viewkeeper.plan import hidden_state, layout, methods, prices, propagation, steps
 
 CODEC = Codec(
     (
@@ -53,6 +53,7 @@ CODEC = Codec(
         definitions.ViewDefinition,
         sources.SourceDefinition,
         layout.Layout,
+        hidden_state.Trial,
         expressions.Operand,
         expressions.Terms,
         expressions.Node,
