@@ -48,6 +48,7 @@ def define_with_state(
     if not keep or view.analysis.relation is None or view.analysis.dropped or _is_remote(engine, view):
         return (view,)
     made: list[KnownView] = []
+    new = set(redefined)
     kept: dict[Relation, Scan] = {}
     for inner in inner_results(view.analysis.relation):
         relation, names = canonical(inner)
@@ -55,17 +56,17 @@ def define_with_state(
         path = show_path(hidden.name)
         known = library.views.get(path)
         if known is None:
-            own = define_with_state(engine, library, hidden, redefined, keep=True)
+            own = define_with_state(engine, library, hidden, new, keep=True)
             known = own[-1]
             if known.analysis.relation is None:
                 continue
             made += own
+            new |= {each.name for each in own}
             library = library.with_views(*own)
         kept[inner] = Scan(path, tuple(Field(names[name], name) for name in inner.columns))
     if not kept:
         return (view,)
-    new = {each.name for each in made}
-    return (*made, define(engine, library, definition, {*redefined, *new}, kept))
+    return (*made, define(engine, library, definition, new, kept))
 
 
 def _definition(engine: Engine, reader: ViewDefinition, relation: Relation) -> ViewDefinition:
