@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import statistics
@@ -21,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import event_log
 import report
 import tpch
 import viewkeeper as vk
@@ -82,42 +82,13 @@ def planned_scans(plan: vk.Plan) -> Counter[str]:
     return found
 
 
-def counted_scans(log: Path, since: float, until: float) -> Counter[str]:
-    """How often Spark read each source table, by its event log: stages that scan it, each scan once."""
-    found: dict[str, set[tuple[int, str]]] = {table: set() for table in tpch.TABLES}
-    for line in _events(log):
-        if '"SparkListenerStageCompleted"' not in line:
-            continue
-        stage = json.loads(line)["Stage Info"]
-        if not since * 1000 <= stage.get("Submission Time", 0) <= until * 1000:
-            continue
-        for rdd in stage["RDD Info"]:
-            scope = json.loads(rdd["Scope"]) if rdd.get("Scope") else {}
-            for table in tpch.TABLES:
-                if re.search(rf"BatchScan lake\.default\.{table}\b(?!\.)", scope.get("name", "")):
-                    found[table].add((stage["Stage ID"], scope["id"]))
-    return Counter({table: len(scans) for table, scans in found.items()})
-
-
-def _events(log: Path) -> list[str]:
-    return [line for file in sorted(log.rglob("*")) if file.is_file() for line in _lines(file)]
-
-
-def _lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8", errors="replace").splitlines()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
     arguments = report.arguments(parser)
     folder = Path(tempfile.mkdtemp(prefix="viewkeeper-", dir=arguments.data))
-    log = folder / "events"
-    log.mkdir()
-    settings = {"enabled": "true", "compress": "false", "dir": f"file:{log}"}
-    told = " ".join(f"--conf spark.eventLog.{key}={value}" for key, value in settings.items())
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{told} pyspark-shell"
+    log = event_log.write_to(folder)
     try:
         run(folder, log, arguments)
     finally:
@@ -137,7 +108,7 @@ def run(folder: Path, log: Path, arguments: argparse.Namespace) -> None:
         planned = planned_scans(wh.plan())
         started = time.time()
         seconds, epoch = timed(wh.refresh)
-        counted = counted_scans(log, started, time.time())
+        counted = event_log.counted_scans(log, started, time.time(), tpch.TABLES)
         chosen = Counter(view.strategy for view in epoch.views)
         full, _ = timed(lambda: wh.refresh(policy="full"))
         print(f"round {round_}: refresh {seconds:.2f} s ({dict(chosen)}), recompute {full:.2f} s", flush=True)
