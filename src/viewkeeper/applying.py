@@ -11,7 +11,8 @@ from viewkeeper.analyse.holes import holes
 from viewkeeper.analyse.statements import CreateCube, CreateSource, CreateView, parse_statement
 from viewkeeper.declaring import declaration, declared_sources, same_declaration
 from viewkeeper.define.definitions import ViewDefinition
-from viewkeeper.define.project import SETTINGS_NAME, Project, Statement
+from viewkeeper.define.place import SETTINGS_NAME
+from viewkeeper.define.project import Project, Statement
 from viewkeeper.define.vdag import Vdag
 from viewkeeper.errors import DefinitionError, Position
 from viewkeeper.library import Library

@@ -13,15 +13,12 @@ from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
 from viewkeeper.analyse.statements import CreateSource
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SOURCES, SourceDefinition
-from viewkeeper.errors import NotFoundError, ViewkeeperError
+from viewkeeper.errors import NotFoundError
 from viewkeeper.ledger import Ledger
-from viewkeeper.ledger.records import SourceObservation
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.layout import bag_layout
-from viewkeeper.results import SourceStatus
 from viewkeeper.sources.contract import Description
-from viewkeeper.sources.lag import Lag
 from viewkeeper.sql.quoting import ident, parse_path, show_path
 
 
@@ -88,39 +85,6 @@ def base_view(name: tuple[str, ...], table: str, described: Description, pins: S
         analysis,
         bag_layout(columns, relation),
         {table: facts},
-    )
-
-
-def held_version(source: SourceDefinition, library: Library) -> str | None:
-    """The version of a source that its base views hold."""
-    for first in source.all_tables[:1]:
-        state = library.states.get(base_views_of(source.name, library).get(first, ""))
-        return None if state is None else state.vector.get(first)
-    return None
-
-
-def source_status(
-    source: SourceDefinition,
-    library: Library,
-    observed: SourceObservation | None,
-    ledger: Ledger,
-    lag: Lag | ViewkeeperError | None,
-) -> SourceStatus:
-    """What the ledger knows of a source, and what the source said when it was asked how far it is ahead."""
-    version = held_version(source, library)
-    remembered = None if version is None else ledger.source_version(source.name, version)
-    return SourceStatus(
-        source.name,
-        source.kind,
-        dict(source.options),
-        list(base_views_of(source.name, library).values()),
-        version,
-        None if observed is None else observed.version,
-        None if observed is None else observed.observed_at,
-        None if remembered is None else remembered.get("bad_rows"),
-        lag.transactions if isinstance(lag, Lag) else None,
-        lag.seconds if isinstance(lag, Lag) else None,
-        lag.message if isinstance(lag, ViewkeeperError) else None,
     )
 
 

@@ -10,6 +10,7 @@ from viewkeeper.analyse.analysis import Reason
 from viewkeeper.install import bags, groups, overwrite
 from viewkeeper.install.counts import Counts
 from viewkeeper.integrate.prices import RemotePrice
+from viewkeeper.ledger.records import EpochRecord
 from viewkeeper.library import Library
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.methods import Method
@@ -94,8 +95,9 @@ def explain_view(
     hypothetical: bool,
     priced: RemotePrice | None = None,
     state: Sequence[str] = (),
+    planned: str | None = None,
 ) -> Explanation:
-    """The explanation of one view out of a plan."""
+    """The explanation of one view out of a plan; ``planned``: when that was carried out, if it was."""
     view = plan.view(name)
     steps = _steps_for(plan, name)
     sql = "\n\n".join(f"-- {_title(step)}\n{text}" for step in steps for text in _step_sql(step))
@@ -103,6 +105,8 @@ def explain_view(
         f"view {name}",
         f"  kept     {'by full recompute: ' + str(reason) if reason else 'incrementally'}",
     ]
+    if planned is not None:
+        head.append(f"  planned  {planned}")
     if hypothetical:
         head.append("  now      nothing changed; below is what a change of every source would do")
     else:
@@ -131,6 +135,14 @@ def kept_state(library: Library, name: str) -> list[str]:
         query = library.views[hidden].definition.query.splitlines()
         lines += [f"{hidden} keeps{shared}", *(f"  {line}" for line in query)]
     return lines
+
+
+def explain_stored(name: str, record: EpochRecord, reason: Reason | None) -> Explanation:
+    """The explanation of one view out of the plan of an epoch."""
+    when = record.published_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    plan: EpochPlan = CODEC.decode(record.plan)
+    planned = f"for epoch {record.id}, published {when}"
+    return explain_view(name, plan, reason, None, hypothetical=False, planned=planned)
 
 
 def _plan_lines(plan: EpochPlan) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from viewkeeper.define.project import SETTINGS_NAME, Project
+from viewkeeper.define.place import SETTINGS_NAME
+from viewkeeper.define.project import Project
 from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
 from viewkeeper.errors import NotFoundError, SetupError
 from viewkeeper.sources.postgres_server import Server, quoted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +9,14 @@ from typing import Any
 from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.vdag import Vdag
-from viewkeeper.errors import NotFoundError
-from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.ledger.records import ViewRecord, ViewState
+from viewkeeper.outlines import find_view, lookup_view
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.hidden_state import Trial
 from viewkeeper.plan.layout import Layout
 from viewkeeper.plan.methods import Method, pinned
 from viewkeeper.plan.representation import Representation, can_be_counted
 from viewkeeper.plan.view_keys import key_of_view
-from viewkeeper.sql.quoting import parse_path, show_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ class KnownView:
     @property
     def hidden(self) -> bool:
         """Whether it was made by us, to keep an inner result of others."""
-        return self.definition.name[-2] == NAMESPACE
+        return self.definition.hidden
 
     @property
     def method(self) -> Method | None:
@@ -121,21 +118,8 @@ class Library:
     def find(self, name: str, default: tuple[str, ...]) -> str:
         """The full name of a view, given by its full name or by its last parts; ``default`` is the catalog
         and namespace that go before."""
-        full = self.lookup(name, default)
-        if full is None:
-            near = difflib.get_close_matches(name, [view.rsplit(".", 1)[-1] for view in self.views])
-            hint = f"Did you mean {' or '.join(near)}?" if near else "SHOW MATERIALIZED VIEWS lists them."
-            raise NotFoundError(f"there is no materialized view {name}", code="VK-UNKNOWN-VIEW", hint=hint)
-        return full
+        return find_view(name, self.views, default)
 
     def lookup(self, name: str, default: tuple[str, ...]) -> str | None:
         """Like :meth:`find`, but ``None`` when there is no such view."""
-        try:
-            parts = parse_path(name)
-        except ValueError:
-            parts = (name,)
-        candidates = [
-            show_path((*default[: len(default) - keep], *parts)) for keep in range(len(default) + 1)
-        ]
-        folded = {view.casefold(): view for view in self.views}
-        return next((folded[c.casefold()] for c in candidates if c.casefold() in folded), None)
+        return lookup_view(name, self.views, default)

@@ -16,7 +16,7 @@ from viewkeeper.integrate.members import COMPLETE, STRONG, remote_tables, sweep_
 from viewkeeper.library import KnownView, Library
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sql.printer import print_relation
-from viewkeeper.sql.quoting import parse_path, show_path
+from viewkeeper.sql.quoting import show_path
 
 _HOLE = "vk_swept_join"
 _FOLLOWED_BY = {"host", "port", "database", "capture", "publication"}
@@ -127,19 +127,6 @@ def refuse_lost(library: Library, before: SourceDefinition | None, after: Source
 def _followed(source: SourceDefinition) -> dict[str, Any]:
     """Where a database is, and how it is followed."""
     return checked_options(source).model_dump(include=_FOLLOWED_BY)
-
-
-def level_of(view: KnownView) -> str | None:
-    """Which states of its remote tables a view shows; ``None`` if it has none."""
-    return None if join_of(view) is None else view.definition.consistency or STRONG
-
-
-def tables_read(view: KnownView) -> tuple[str, ...]:
-    """The tables and views that a view reads, as its query names them."""
-    join = join_of(view)
-    if join is None:
-        return view.analysis.tables
-    return tuple(dict.fromkeys(".".join(parse_path(each.table)[1:]) for each in join.relations))
 
 
 def declared_by_people(sources: Iterable[SourceDefinition]) -> list[SourceDefinition]:

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.ledger.records import EpochRecord, Propagation, ViewRefreshRecord
-from viewkeeper.plan.steps import EpochPlan
 
 if TYPE_CHECKING:
     import pandas
     from pyspark.sql import DataFrame, SparkSession
+
+    from viewkeeper.plan.steps import EpochPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +249,10 @@ class ViewStatus:
     reads: tuple[str, ...]
     consistency: str | None = None
     """Of a view over remote tables: which of their states it shows."""
+
+
+class Status(list[ViewStatus]):
+    """How fresh the views of a warehouse are, in the order of their creation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from viewkeeper.analyse.statements import (
     AlterView,
@@ -36,16 +36,12 @@ from viewkeeper.analyse.statements import (
     parse_statement,
 )
 from viewkeeper.constraints import declared_constraints
-from viewkeeper.declaring import declared_sources, held_version, source_status
 from viewkeeper.errors import DefinitionError, LedgerError, position_at
 from viewkeeper.events import Event
 from viewkeeper.explain import Explanation, Plan, explain_view, kept_state
-from viewkeeper.extending import Extension, extensions
-from viewkeeper.lagging import lags
-from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
-from viewkeeper.learning import Estimate, estimates, known_rates
-from viewkeeper.ledger import Ledger, sqlite_url
-from viewkeeper.library import Library
+from viewkeeper.learning import known_rates
+from viewkeeper.ledger import Ledger
+from viewkeeper.overview import Overview, folder_ledger
 from viewkeeper.plan.choice import POLICIES
 from viewkeeper.plan.hypothetical import as_if_all_changed
 from viewkeeper.plan.planner import plan_epoch
@@ -54,18 +50,13 @@ from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import pinned, snapshots_of
-from viewkeeper.remote_views import level_of, tables_read
 from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
-    History,
     Propagated,
-    SourceStatus,
-    SweptState,
     Upkept,
     Verification,
     ViewRefresh,
-    ViewStatus,
     epoch_of,
     propagated_of,
 )
@@ -83,7 +74,7 @@ EMBEDDED = ("lake", "default")
 LEASE_SECONDS = 60.0
 
 
-class Warehouse:
+class Warehouse(Overview):
     """A set of materialized views that are kept fresh together. Made by :func:`connect`."""
 
     def __init__(
@@ -95,10 +86,9 @@ class Warehouse:
         lease_seconds: float = LEASE_SECONDS,
         options: Options = USUAL,
     ) -> None:
+        super().__init__(ledger, default)
         self.options = options
-        self._ledger = ledger
         self._start = start
-        self._default = default
         self._emit = on_event or (lambda event: None)
         self._lease_seconds = lease_seconds
         self._lock = threading.Lock()
@@ -216,26 +206,6 @@ class Warehouse:
         prices = self._maintainer.remote_prices(names)
         return Plan(plan, expected_window(self._ledger, plan, names), prices)
 
-    def lattice(self, project: Project | None = None) -> ViewLattice:
-        """Which view's summary-delta can be made from which (Mumick et al. 1997, Section 5). A project may
-        declare foreign keys. Needs no Spark."""
-        library = self._library()
-        foreign_keys = declared(project.settings, library) if project is not None else ()
-        return lattice_of_views(library, foreign_keys)
-
-    def full_name(self, view: str) -> str:
-        """The full name of a view, given by its last part, say."""
-        return self._find(view)
-
-    def query_of(self, view: str) -> str:
-        """The query of a view, letter for letter."""
-        return self._library().views[self._find(view)].definition.query
-
-    def lattice_extensions(self, project: Project) -> list[Extension]:
-        """Columns that, added to a view, would let others be derived from it (Section 5.2), as far as the
-        project declares what determines what. Needs no Spark."""
-        return extensions(self._library(), project.settings)
-
     def explain(self, view: str) -> Explanation:
         """How a view is kept, and what the next refresh would do with it."""
         name = self._find(view)
@@ -300,68 +270,6 @@ class Warehouse:
     def rates(self, rates: Rates) -> None:
         self._ledger.calibrate(rates_as_json(rates))
 
-    def views(self) -> list[str]:
-        """The full names of the views, in the order of their creation."""
-        return [name for name, view in self._library().views.items() if not view.hidden]
-
-    def status(self) -> list[ViewStatus]:
-        """How fresh each view is: against the sources as they were last looked at."""
-        library = self._library()
-        observed = self._ledger.observations()
-        return [
-            self._status(library, name, observed) for name, view in library.views.items() if not view.hidden
-        ]
-
-    def _status(self, library: Library, name: str, observed: Any) -> ViewStatus:
-        view, state = library.views[name], library.states[name]
-        last = next(iter(self._ledger.epochs(view=name, limit=1)), None)
-        refresh = next((each for each in last.views if each.view == name), None) if last else None
-        stale = state.snapshot is None or any(
-            table in observed and observed[table].version != version
-            for table, version in state.vector.items()
-            if table not in library.views
-        )
-        return ViewStatus(
-            name,
-            state.epoch,
-            last.published_at if last else None,
-            refresh.strategy if refresh else None,
-            view.analysis.relation is not None,
-            str(view.analysis.reason) if view.analysis.reason else None,
-            stale,
-            dict(state.vector),
-            tables_read(view),
-            level_of(view),
-        )
-
-    def sources(self) -> list[SourceStatus]:
-        """The declared sources: where their base views stand, and how far each is ahead of them, as far as it
-        can be asked without reading it."""
-        library, observed = self._library(), self._ledger.observations()
-        declared = declared_sources(self._ledger).values()
-        waiting = lags({source: held_version(source, library) for source in declared}, self._ledger)
-        return [
-            source_status(
-                each,
-                library,
-                observed.get(next(iter(each.all_tables), "")),
-                self._ledger,
-                waiting.get(each.name),
-            )
-            for each in declared
-        ]
-
-    def swept(self, view: str, epoch: int | None = None) -> SweptState | None:
-        """What brought a view over remote tables to the state that it shows in an epoch (none given: the
-        latest); ``None`` for other views."""
-        name = self._find(view)
-        state = self._ledger.states(epoch).get(name)
-        for version in () if state is None else state.vector.values():
-            kept = self._ledger.source_version(name, version) if version else None
-            if kept is not None and "transactions" in kept:
-                return SweptState(kept["consistency"], kept["transactions"], *kept["took"])
-        return None
-
     def quarantine(self, source: str) -> DataFrame:
         """The bad rows of a source that are set aside: ``file``, ``line``, ``record`` and ``reason``."""
         return self._maintainer.quarantine(source)
@@ -369,17 +277,6 @@ class Warehouse:
     def check_sources(self, *names: str) -> dict[str, list[str]]:
         """Of each source (none named: all of them), what is missing or dangerous, as sentences."""
         return self._maintainer.check_sources(names)
-
-    def history(self, view: str | None = None, *, limit: int | None = None) -> History:
-        """The epochs, newest first."""
-        name = self._find(view) if view else None
-        spark = self._maintainer_.engine.spark if self._maintainer_ else None
-        return History([epoch_of(record) for record in self._ledger.epochs(view=name, limit=limit)], spark)
-
-    def estimates(self, view: str | None = None, *, limit: int | None = None) -> list[Estimate]:
-        """What the deltas of joins were estimated to hold, and what they held, newest epoch first; ``limit``
-        many refreshes are looked at."""
-        return estimates(self._ledger, self._find(view) if view else None, limit)
 
     def at(self, epoch: int) -> WarehouseAt:
         """The warehouse as it was at an epoch: all views together."""
@@ -410,7 +307,7 @@ class Warehouse:
 
     def close(self) -> None:
         """Close the ledger. A session that was handed over stays open, and so does the JVM."""
-        self._ledger.close()
+        super().close()
 
     def __enter__(self) -> Warehouse:
         return self
@@ -436,8 +333,8 @@ class Warehouse:
     def _engine(self) -> Engine:
         return self._maintainer.engine
 
-    def _library(self, epoch: int | None = None) -> Library:
-        return Library.of(self._ledger.views(epoch), self._ledger.states(epoch))
+    def _session(self) -> SparkSession | None:
+        return self._maintainer_.engine.spark if self._maintainer_ else None
 
     def _where(self) -> tuple[str, ...]:
         """The catalog and namespace in which a view's last name is looked up."""
@@ -445,9 +342,6 @@ class Warehouse:
             return self._default
         pins = self._maintainer_.engine.current_pins()
         return (pins.catalog, *pins.namespace)
-
-    def _find(self, name: str) -> str:
-        return self._library().find(name, self._where())
 
     def _names(self, views: Sequence[str]) -> list[str]:
         library, where = self._library(), self._where()
@@ -506,7 +400,7 @@ def connect(
     ways to make plans, to be compared with the usual one; they can be set later, too.
     """
     folder = Path(path) if path is not None else None
-    url = ledger or (_folder_ledger(folder, create=create) if folder is not None else None)
+    url = ledger or (folder_ledger(folder, create=create) if folder is not None else None)
     if url is None:
         raise LedgerError(
             "connect needs a place for its ledger",
@@ -525,18 +419,6 @@ def connect(
         return embedded_engine(folder)
 
     return Warehouse(Ledger.open(url), start, (name, "default"), on_event, lease_seconds, options)
-
-
-def _folder_ledger(folder: Path, *, create: bool) -> str:
-    if not folder.is_dir():
-        if not create:
-            raise LedgerError(
-                f"there is no warehouse in {folder}",
-                code="VK-WAREHOUSE-MISSING",
-                hint="Check the path; `viewkeeper init` begins a new project.",
-            )
-        folder.mkdir(parents=True)
-    return sqlite_url(folder / "ledger.db")
 
 
 def _text(name: Sequence[str]) -> str:

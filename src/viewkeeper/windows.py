@@ -36,7 +36,9 @@ def expected_window(ledger: Ledger, plan: EpochPlan, views: Sequence[str]) -> Wi
     installed = [view for view in plan.views if view.view in views and view.installer is not None]
     if not installed:
         return None
-    windows = [_window(view, ledger.epochs(view=view.view, limit=4 * _EPOCHS)) for view in installed]
+    windows = [
+        _window(view, ledger.epochs(view=view.view, limit=4 * _EPOCHS, plans=False)) for view in installed
+    ]
     known = [window for window in windows if window.seconds is not None]
     if len(known) < len(windows):
         return Window(None, 0)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from viewkeeper.algebra.relations import Relation
 from viewkeeper.errors import Position
+
+if TYPE_CHECKING:
+    from viewkeeper.algebra.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,17 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
+from viewkeeper.cli.opening import DEFAULT_WAREHOUSE, opened_overview
 from viewkeeper.cli.output import Output
 from viewkeeper.cli.progress import showing
 from viewkeeper.cli.tables import (
     constraints_table,
-    estimates_table,
-    history_table,
     propagated_table,
     rates_table,
     refresh_table,
-    sources_table,
-    status_table,
     summary_line,
     upkeep_table,
     verification_table,
-    view_history_table,
 )
 from viewkeeper.define.project import Project, find_project, load_project, replace_query
 from viewkeeper.define.template import init_project
@@ -32,8 +28,6 @@ from viewkeeper.plan.prices import rates_as_json
 from viewkeeper.plan.situation import Aggregates, Joins, Options
 from viewkeeper.results import Epoch
 from viewkeeper.warehouse import Warehouse, connect
-
-DEFAULT_WAREHOUSE = "warehouse"
 
 
 def init(output: Output, folder: Path, name: str | None) -> int:
@@ -125,19 +119,12 @@ def explain(output: Output, folder: Path | None, view: str) -> int:
     return 0
 
 
-def lattice(output: Output, folder: Path | None) -> int:
-    """Draw the lattice of the views."""
-    with _opened(folder) as (project, warehouse):
-        found = warehouse.lattice(project)
-    output.answer(found.to_dict(), str(found))
-    return 0
-
-
 def extend_lattice(output: Output, folder: Path | None, *, apply: bool) -> int:
     """Propose lattice-friendly changes, or make them in the project's files."""
-    with _opened(folder) as (project, warehouse):
-        found = warehouse.lattice_extensions(project)
-        queries = {each.view: warehouse.query_of(each.view) for each in found}
+    project = _project(folder)
+    with opened_overview(project.folder) as (_, overview):
+        found = overview.lattice_extensions(project)
+        queries = {each.view: overview.query_of(each.view) for each in found}
     told = [str(each) for each in found] or ["Nothing to add: see `dependencies:` in viewkeeper.yml."]
     if apply:
         for each in found:
@@ -145,28 +132,6 @@ def extend_lattice(output: Output, folder: Path | None, *, apply: bool) -> int:
             told.append(f"changed {changed}" if changed else f"{each.view} is in no file of the project")
         told += ["`viewkeeper refresh` applies it."] if found else []
     output.answer({"extensions": [asdict(each) for each in found], "applied": apply}, "\n\n".join(told))
-    return 0
-
-
-def status(output: Output, folder: Path | None) -> int:
-    """Show how fresh the views are, and how far the declared sources are ahead of them."""
-    with _opened(folder) as (_, warehouse):
-        views, declared = warehouse.status(), warehouse.sources()
-    none = "No views yet. `viewkeeper refresh` creates those of the project."
-    shown: list[RenderableType] = [status_table(views) if views else none]
-    if declared:
-        shown += ["", sources_table(declared)]
-    told = {"views": views, "sources": [each.to_dict() for each in declared]}
-    output.answer(told, *shown)
-    return 0
-
-
-def sources(output: Output, folder: Path | None) -> int:
-    """List the declared sources."""
-    with _opened(folder) as (_, warehouse):
-        found = warehouse.sources()
-    none = "No sources are declared. Tables of the catalog need no declaration."
-    output.answer({"sources": [each.to_dict() for each in found]}, sources_table(found) if found else none)
     return 0
 
 
@@ -186,7 +151,7 @@ def install_source(output: Output, folder: Path | None, name: str, *, run: bool)
     """What the owner of a source's tables has to run, for triggers to capture their changes."""
     from viewkeeper.installing_sources import install
 
-    project = load_project(folder or find_project(Path.cwd()))
+    project = _project(folder)
     sql = install(project, name, run=run)
     output.answer({"source": name, "sql": sql, "run": run}, sql)
     return 0
@@ -211,24 +176,6 @@ def verify_constraints(output: Output, folder: Path | None) -> int:
     none = "The project declares no keys, foreign keys or dependencies."
     output.answer({"ok": ok, "constraints": found}, constraints_table(found) if found else none)
     return 0 if ok else 1
-
-
-def history(
-    output: Output, folder: Path | None, view: str | None, limit: int | None, *, estimates: bool = False
-) -> int:
-    """Show the epochs, or what was estimated in them."""
-    with _opened(folder) as (_, warehouse):
-        if estimates:
-            found = warehouse.estimates(view, limit=limit)
-            document = {"estimates": [each.to_dict() for each in found]}
-            output.answer(document, estimates_table(found) if found else "Nothing was counted yet.")
-            return 0
-        epochs = list(warehouse.history(view, limit=limit))
-        found_view = warehouse.full_name(view) if view else None
-    document = {"epochs": [epoch.to_dict() for epoch in epochs]}
-    table = view_history_table(epochs, found_view) if found_view else history_table(epochs)
-    output.answer(document, table if epochs else "No epochs yet.")
-    return 0
 
 
 def maintain(
@@ -266,12 +213,16 @@ def _receiver(output: Output) -> Iterator[Callable[[Event], None]]:
             yield receive
 
 
+def _project(folder: Path | None) -> Project:
+    return load_project(folder or find_project(Path.cwd()))
+
+
 @contextmanager
 def _opened(
     folder: Path | None, on_event: Callable[[Event], None] | None = None
 ) -> Iterator[tuple[Project, Warehouse]]:
     """The project that the command concerns, and its warehouse."""
-    project = load_project(folder or find_project(Path.cwd()))
+    project = _project(folder)
     warehouse = open_warehouse(project, on_event)
     try:
         yield project, warehouse

@@ -113,9 +113,23 @@ def init(
 
 @app.command()
 def plan(
-    views: Views = None, policy: PolicyName = None, project: ProjectFolder = None, *, json: Json = False
+    views: Views = None,
+    policy: PolicyName = None,
+    project: ProjectFolder = None,
+    *,
+    stored: Annotated[
+        bool,
+        typer.Option("--stored", help="From what the ledger holds: the sources as last seen. No Spark."),
+    ] = False,
+    json: Json = False,
 ) -> None:
     """Show what a refresh would do, and touch nothing."""
+    if stored:
+        if policy:
+            raise typer.BadParameter("--stored shows what awaits the views, and takes no --policy")
+        from viewkeeper.cli import reading
+
+        raise typer.Exit(reading.plan(Output(json=json), project, views or []))
     from viewkeeper.cli import commands
 
     raise typer.Exit(commands.plan(Output(json=json), project, views or [], policy))
@@ -167,15 +181,25 @@ def explain(
     lattice: Annotated[
         bool, typer.Option("--lattice", help="Which view's changes can be made from which.")
     ] = False,
+    stored: Annotated[
+        bool,
+        typer.Option("--stored", help="As in the last epoch that changed it, from the ledger. No Spark."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show how a view is kept: the strategy, the reason and the SQL; or how all of them hang together."""
+    if view is None and not lattice:
+        raise typer.BadParameter("name a view, or ask for --lattice")
+    if view is None or lattice:
+        from viewkeeper.cli import reading
+
+        raise typer.Exit(reading.lattice(Output(json=json), project))
+    if stored:
+        from viewkeeper.cli import reading
+
+        raise typer.Exit(reading.explain(Output(json=json), project, view))
     from viewkeeper.cli import commands
 
-    if lattice:
-        raise typer.Exit(commands.lattice(Output(json=json), project))
-    if view is None:
-        raise typer.BadParameter("name a view, or ask for --lattice")
     raise typer.Exit(commands.explain(Output(json=json), project, view))
 
 
@@ -186,9 +210,9 @@ app.add_typer(lattice_app, name="lattice")
 @lattice_app.command("show")
 def lattice_show(project: ProjectFolder = None, *, json: Json = False) -> None:
     """Draw the lattice. Needs no Spark."""
-    from viewkeeper.cli import commands
+    from viewkeeper.cli import reading
 
-    raise typer.Exit(commands.lattice(Output(json=json), project))
+    raise typer.Exit(reading.lattice(Output(json=json), project))
 
 
 @lattice_app.command("extend")
@@ -211,10 +235,10 @@ app.add_typer(sources_app, name="sources")
 @sources_app.callback(invoke_without_command=True)
 def sources(ctx: typer.Context, project: ProjectFolder = None, *, json: Json = False) -> None:
     """List the declared sources, with what was seen of them last. Needs no Spark."""
-    from viewkeeper.cli import commands
-
     if ctx.invoked_subcommand is None:
-        raise typer.Exit(commands.sources(Output(json=json), project))
+        from viewkeeper.cli import reading
+
+        raise typer.Exit(reading.sources(Output(json=json), project))
     if project is not None or json:
         raise typer.BadParameter(f"write --project and --json behind {ctx.invoked_subcommand}")
 
@@ -274,9 +298,9 @@ def sweep_trace(
 @app.command()
 def status(project: ProjectFolder = None, *, json: Json = False) -> None:
     """Show how fresh the views are. Needs no Spark."""
-    from viewkeeper.cli import commands
+    from viewkeeper.cli import reading
 
-    raise typer.Exit(commands.status(Output(json=json), project))
+    raise typer.Exit(reading.status(Output(json=json), project))
 
 
 @app.command()
@@ -320,9 +344,9 @@ def history(
     json: Json = False,
 ) -> None:
     """Show the epochs, newest first. Needs no Spark."""
-    from viewkeeper.cli import commands
+    from viewkeeper.cli import reading
 
-    raise typer.Exit(commands.history(Output(json=json), project, view, limit, estimates=estimates))
+    raise typer.Exit(reading.history(Output(json=json), project, view, limit, estimates=estimates))
 
 
 @app.command()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from viewkeeper.learning import Estimate
-from viewkeeper.plan.prices import Rates
 from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
@@ -22,6 +21,10 @@ from viewkeeper.results import (
     ViewStatus,
 )
 from viewkeeper.sql.quoting import parse_path, show_path
+
+if TYPE_CHECKING:
+    from viewkeeper.learning import Estimate
+    from viewkeeper.plan.prices import Rates
 
 # Colour only where the eye should stop.
 _STRATEGY_STYLE = {"incremental": "green", "full": "yellow", "unchanged": "dim"}

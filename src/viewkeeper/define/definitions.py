@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+NAMESPACE = "_viewkeeper"
+"""Where storage is, and what people do not see."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionPins:
@@ -65,6 +68,11 @@ class ViewDefinition:
     consistency: str | None = None
     """Of a view that is swept: *strong* or *complete*."""
     expectations: tuple[Expectation, ...] = ()
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it was made by us, to keep an inner result of others."""
+        return self.name[-2:-1] == (NAMESPACE,)
 
     @property
     def looked_at(self) -> tuple[Expectation, ...]:

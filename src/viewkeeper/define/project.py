@@ -14,18 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from viewkeeper.define.place import Place, load_place
+from viewkeeper.define.place import find_project as find_project
 from viewkeeper.define.settings import Settings
-from viewkeeper.define.yaml_files import project_error, read_yaml, statement_error
-from viewkeeper.errors import DefinitionError, Position, position_at
-from viewkeeper.sql.quoting import parse_path
-
-SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
-SETTINGS_NAME = "viewkeeper.yml"
+from viewkeeper.define.yaml_files import project_error, statement_error
+from viewkeeper.errors import Position, position_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,60 +47,22 @@ class Project:
     settings: Settings
 
 
-class _Glob(BaseModel):
-    include: str
-
-
-class _Library(BaseModel):
-    glob: _Glob
-
-
-class _Spec(BaseModel):
-    """The fields of Spark's pipeline spec, and no others, as in ``pyspark.pipelines``."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: str = Field(min_length=1)
-    storage: str
-    catalog: str | None = None
-    database: str | None = Field(default=None, validation_alias=AliasChoices("database", "schema"))
-    configuration: dict[str, str] = Field(default_factory=dict)
-    libraries: list[_Library] = Field(default_factory=list)
-
-
-def find_project(start: Path) -> Path:
-    """The project folder that ``start`` is or lies in."""
-    start = start.absolute()
-    for folder in (start, *start.parents):
-        if any((folder / name).is_file() for name in SPEC_NAMES):
-            return folder
-    raise DefinitionError(
-        f"no {SPEC_NAMES[0]} in {start} nor above it",
-        code="VK-PROJECT",
-        hint="Go to a project folder, name one with --project, or make one with `viewkeeper init <name>`.",
-    )
-
-
 def load_project(folder: Path) -> Project:
     """Read a project. Nothing is run, and no file outside the folder is read."""
-    folder = folder.absolute()
-    spec_file = _spec_file(folder)
-    spec = read_yaml(spec_file, _Spec)
-    settings_file = folder / SETTINGS_NAME
-    settings = read_yaml(settings_file, Settings) if settings_file.is_file() else Settings()
+    place = load_place(folder)
     statements = [
         statement
-        for file in _definition_files(folder, spec_file, spec)
-        for statement in split_statements(_read_sql(file), file.relative_to(folder))
+        for file in _definition_files(place)
+        for statement in split_statements(_read_sql(file), file.relative_to(place.folder))
     ]
     return Project(
-        folder=folder,
-        name=spec.name,
-        catalog=spec.catalog,
-        namespace=_namespace(spec_file, spec.database),
-        configuration=tuple(spec.configuration.items()),
+        folder=place.folder,
+        name=place.name,
+        catalog=place.catalog,
+        namespace=place.namespace,
+        configuration=place.configuration,
         statements=tuple(statements),
-        settings=settings,
+        settings=place.settings,
     )
 
 
@@ -150,27 +109,14 @@ def _statement(text: str, tokens: list[Token], file: Path) -> Statement:
     return Statement(text[start:end], file, position)
 
 
-def _spec_file(folder: Path) -> Path:
-    found = [folder / name for name in SPEC_NAMES if (folder / name).is_file()]
-    if not found:
-        raise DefinitionError(
-            f"{folder} is not a project: it has no {SPEC_NAMES[0]}",
-            code="VK-PROJECT",
-            hint="`viewkeeper init <name>` makes one.",
-        )
-    if len(found) > 1:
-        raise project_error(f"there is also {found[1].name}", found[0], hint="Keep one of the two.")
-    return found[0]
-
-
-def _definition_files(folder: Path, spec_file: Path, spec: _Spec) -> Iterator[Path]:
+def _definition_files(place: Place) -> Iterator[Path]:
     """The files that the spec's globs name, each once, in a fixed order."""
     found: dict[Path, None] = {}
-    for library in spec.libraries:
-        pattern = _checked_glob(spec_file, library.glob.include)
-        for file in sorted(folder.glob(pattern)):
+    for include in place.includes:
+        pattern = _checked_glob(place.spec_file, include)
+        for file in sorted(place.folder.glob(pattern)):
             if file.is_file() and "__pycache__" not in file.parts:
-                found[_checked_file(folder, file)] = None
+                found[_checked_file(place.folder, file)] = None
     yield from found
 
 
@@ -211,12 +157,3 @@ def _read_sql(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise project_error(f"cannot be read: {error}", file) from error
-
-
-def _namespace(spec_file: Path, database: str | None) -> tuple[str, ...] | None:
-    if database is None:
-        return None
-    try:
-        return parse_path(database)
-    except ValueError as error:
-        raise project_error(f"database: {error}", spec_file) from error

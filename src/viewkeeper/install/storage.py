@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import uuid
 
+from viewkeeper.define.definitions import NAMESPACE as NAMESPACE
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.install.row_hash import HASH
 from viewkeeper.plan.layout import Layout
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import ident_path, literal, parse_path, quote, quote_path, show_path
-
-NAMESPACE = "_viewkeeper"
 
 _PROPERTIES = {
     # Deletion vectors: a changed row costs a bit, not the rewriting of its file.

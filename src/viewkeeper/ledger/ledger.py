@@ -30,6 +30,7 @@ from viewkeeper.ledger.records import (
     EpochRecord,
     FailureRecord,
     JsonObject,
+    LastRefresh,
     Lease,
     NewEpoch,
     NewPropagation,
@@ -86,6 +87,11 @@ class Ledger:
                 queries.require_epoch(connection, epoch_id)
             return queries.views(connection, epoch_id)
 
+    def view_names(self) -> tuple[str, ...]:
+        """The names of the views there are, without their definitions."""
+        with self._database.reading() as connection:
+            return queries.view_names(connection)
+
     def view(self, name: str) -> ViewRecord | None:
         """The view of exactly this name."""
         with self._database.reading() as connection:
@@ -102,10 +108,19 @@ class Ledger:
             (record,) = queries.epochs(connection, only=epoch_id)
             return record
 
-    def epochs(self, *, view: str | None = None, limit: int | None = None) -> tuple[EpochRecord, ...]:
-        """Published epochs, newest first; with ``view`` those that have a refresh of it."""
+    def last_planned(self, view: str) -> EpochRecord | None:
+        """The last epoch whose plan changed a view, with that plan; None before there is one."""
         with self._database.reading() as connection:
-            return queries.epochs(connection, view=view, limit=limit)
+            found = queries.last_planned(connection, view)
+            return None if found is None else queries.epochs(connection, only=found)[0]
+
+    def epochs(
+        self, *, view: str | None = None, limit: int | None = None, plans: bool = True
+    ) -> tuple[EpochRecord, ...]:
+        """Published epochs, newest first; with ``view`` those that have a refresh of it. Plans are large:
+        ``plans=False`` leaves them where they are."""
+        with self._database.reading() as connection:
+            return queries.epochs(connection, view=view, limit=limit, plans=plans)
 
     def estimates(
         self, views: Iterable[str] | None = None, limit: int | None = None
@@ -127,6 +142,12 @@ class Ledger:
                 return queries.states(connection, epoch_id)
             latest = queries.latest_epoch_id(connection)
             return {} if latest is None else queries.states(connection, latest)
+
+    def last_refreshes(self) -> dict[str, LastRefresh]:
+        """Of each view that there is, the last epoch that looked after it; those of which none did are
+        absent."""
+        with self._database.reading() as connection:
+            return queries.last_refreshes(connection)
 
     def every_state(self) -> tuple[ViewState, ...]:
         """All states that the views there are ever had, oldest first."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, func, or_, select
+from sqlalchemy import Connection, Row, Select, and_, func, null, or_, select
 
 from viewkeeper.errors import LedgerError
 from viewkeeper.ledger import lease, schema
@@ -17,6 +17,7 @@ from viewkeeper.ledger.records import (
     EpochRecord,
     FailureRecord,
     JsonObject,
+    LastRefresh,
     SourceObservation,
     SourceRecord,
     ViewRecord,
@@ -101,10 +102,17 @@ def publications(connection: Connection) -> dict[int, datetime]:
 
 
 def epochs(
-    connection: Connection, *, only: int | None = None, view: str | None = None, limit: int | None = None
+    connection: Connection,
+    *,
+    only: int | None = None,
+    view: str | None = None,
+    limit: int | None = None,
+    plans: bool = True,
 ) -> tuple[EpochRecord, ...]:
-    """Published epochs, newest first: one of them, those that refreshed a view, or the last few."""
+    """Published epochs, newest first: one of them, those that refreshed a view, or the last few. Plans are
+    large: ``plans=False`` leaves them where they are."""
     table = schema.epochs
+    plan = table.c.plan if plans else null().label("plan")
     wanted = select(table.c.id).order_by(table.c.id.desc()).limit(limit)
     if only is not None:
         wanted = wanted.where(table.c.id == only)
@@ -113,8 +121,12 @@ def epochs(
         wanted = wanted.where(table.c.id.in_(refreshed))
     refreshes = _refreshes(connection, wanted)
     rows = connection.execute(
-        select(table, schema.attempts.c.holder)
-        .join(schema.attempts)
+        select(
+            *(table.c[name] for name in ("id", "published_at", "source_versions", "seconds")),
+            plan,
+            schema.attempts.c.holder,
+        )
+        .select_from(table.join(schema.attempts))
         .where(table.c.id.in_(wanted))
         .order_by(table.c.id.desc())
     )
@@ -130,6 +142,42 @@ def epochs(
         )
         for row in rows
     )
+
+
+def view_names(connection: Connection) -> tuple[str, ...]:
+    """The names of the views there are, in the order of their creation."""
+    table = schema.definitions
+    return tuple(connection.scalars(select(table.c.name).where(_defined(None)).order_by(table.c.place)))
+
+
+def last_planned(connection: Connection, view: str) -> int | None:
+    """The last epoch whose plan changed a view."""
+    table = schema.refreshes
+    changed = (table.c.view == view) & (table.c.strategy != "unchanged")
+    query = select(func.max(table.c.epoch_id)).join(schema.epochs, schema.epochs.c.id == table.c.epoch_id)
+    found: int | None = connection.scalar(query.where(changed, schema.epochs.c.plan.is_not(None)))
+    return found
+
+
+def last_refreshes(connection: Connection) -> dict[str, LastRefresh]:
+    """Of each view that there is, the last epoch that has a refresh of it: one question for all of them."""
+    table, known = schema.refreshes, schema.definitions
+    newer = table.alias()
+    last = (
+        select(func.max(newer.c.epoch_id))
+        .where(newer.c.view == known.c.name)
+        .correlate(known)
+        .scalar_subquery()
+    )
+    query = (
+        select(table.c.view, table.c.strategy, schema.epochs.c.id, schema.epochs.c.published_at)
+        .select_from(known)
+        .join(table, (table.c.view == known.c.name) & (table.c.epoch_id == last))
+        .join(schema.epochs, schema.epochs.c.id == table.c.epoch_id)
+        .where(_defined(None))
+    )
+    rows = connection.execute(query)
+    return {row.view: LastRefresh(row.id, row.published_at, row.strategy) for row in rows}
 
 
 def chores(connection: Connection) -> tuple[Chore, ...]:

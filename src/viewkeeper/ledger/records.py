@@ -88,7 +88,7 @@ class Chore:
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """A published epoch. ``published_at`` is aware and in UTC."""
+    """A published epoch. ``published_at`` is aware and in UTC; ``plan`` is None if it was left out."""
 
     id: int
     published_at: datetime
@@ -97,6 +97,15 @@ class EpochRecord:
     views: tuple[ViewRefreshRecord, ...]
     plan: JsonObject | list[Any] | None
     seconds: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LastRefresh:
+    """The last epoch that looked after a view, and how."""
+
+    epoch: int
+    published_at: datetime
+    strategy: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from viewkeeper import __version__
-from viewkeeper.cli import commands
+from viewkeeper.cli import reading
 from viewkeeper.cli.main import app
 
 COMMANDS = [
@@ -79,7 +79,7 @@ def test_ctrl_c_is_a_message_and_exit_code_130(tmp_path: Path, monkeypatch: pyte
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "status", interrupted)
+    monkeypatch.setattr(reading, "status", interrupted)
     shown = run(app, ["status", "--project", str(tmp_path)])
     assert shown.exit_code == 130
     assert shown.stderr == "Interrupted; nothing more was published.\n"
