@@ -45,6 +45,8 @@ class Explanation:
     sql: str
     text: str
     plan: EpochPlan
+    head: tuple[str, ...] = ()
+    """What there is to say before the steps, line by line."""
 
     def __str__(self) -> str:
         return self.text
@@ -123,7 +125,8 @@ def explain_view(
     why = str(reason) if reason else view.reason
     strategy = Strategy.UNCHANGED if hypothetical else view.strategy
     text = "\n".join([*lines, "", sql])
-    return Explanation(name, reason is None, why, strategy.value, sql, text, plan)
+    verdict = tuple(line.removeprefix("  ") for line in head[1:])
+    return Explanation(name, reason is None, why, strategy.value, sql, text, plan, verdict)
 
 
 def kept_state(library: Library, name: str) -> list[str]:
@@ -264,3 +267,24 @@ def _install_sql(step: Install) -> tuple[str, ...]:
             return bags.statements_by_hash(step, every)
         case ComputeRows() as source:
             return overwrite.statements(step, source.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldStep:
+    """A step of a plan in words: what it does, the steps that it reads from (by their place in the list), and
+    its SQL."""
+
+    step: Step
+    title: str
+    reads: tuple[int, ...]
+    sql: tuple[str, ...]
+
+
+def told_steps(plan: EpochPlan, name: str) -> list[ToldStep]:
+    """The steps that bring one view up to date, and those that they read from, in order."""
+    steps = _steps_for(plan, name)
+    places = {step.name: at for at, step in enumerate(steps) if not isinstance(step, (Install, Publish))}
+    return [
+        ToldStep(step, _title(step), tuple(places[each] for each in staged_by(step, places)), _step_sql(step))
+        for step in steps
+    ]

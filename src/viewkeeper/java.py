@@ -34,6 +34,12 @@ def java_problem() -> str | None:
     return None
 
 
+def java_version() -> str | None:
+    """Which Java there is, and where; ``None`` if there is none."""
+    java = _find_java()
+    return None if java is None else f"{_major_version(java)} at {java}"
+
+
 def _remedy() -> str:
     here = _INSTALL.get(sys.platform)
     ways = [here] if here else list(_INSTALL.values())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
+from viewkeeper.cli.explaining import explained
 from viewkeeper.cli.opening import DEFAULT_WAREHOUSE, opened_overview
 from viewkeeper.cli.output import Output
 from viewkeeper.cli.progress import showing
@@ -115,7 +116,7 @@ def explain(output: Output, folder: Path | None, view: str) -> int:
     """Show how a view is kept, with its SQL."""
     with _opened(folder) as (_, warehouse):
         found = warehouse.explain(view)
-    output.answer(found.to_dict(), str(found))
+    output.answer(found.to_dict(), explained(output, found))
     return 0
 
 

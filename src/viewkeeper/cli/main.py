@@ -15,6 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 from viewkeeper import __version__
+from viewkeeper.cli import completing
+from viewkeeper.cli.help import help_text
 from viewkeeper.cli.output import Output
 from viewkeeper.errors import ViewkeeperError
 
@@ -24,6 +26,9 @@ INTERRUPTED = 130
 class _Group(TyperGroup):
     """Turns errors into a message and an exit code, in one place for all commands."""
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(help_text(self, ctx.command_path) + "\n")
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -32,6 +37,8 @@ class _Group(TyperGroup):
         except KeyboardInterrupt:
             typer.echo("Interrupted; nothing more was published.", err=True)
             raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise  # whoever read us has seen enough; typer ends the program without a word
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort, typer.BadParameter)) or hasattr(error, "show"):
                 raise  # the parser's own, which it reports itself
@@ -52,7 +59,6 @@ app = typer.Typer(
     cls=_Group,
     help="SQL materialized views on Apache Spark that keep themselves fresh.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -74,8 +80,11 @@ ProjectFolder = Annotated[
     Path | None,
     typer.Option("--project", "-p", help="The project folder.", show_default="the one you are in"),
 ]
-Views = Annotated[list[str] | None, typer.Argument(help="Views.", show_default="all of them")]
-View = Annotated[str, typer.Argument(help="A view.")]
+Views = Annotated[
+    list[str] | None,
+    typer.Argument(help="Views.", show_default="all of them", autocompletion=completing.views),
+]
+View = Annotated[str, typer.Argument(help="A view.", autocompletion=completing.views)]
 PolicyName = Annotated[
     str | None,
     typer.Option(
@@ -111,7 +120,7 @@ def init(
     raise typer.Exit(commands.init(Output(json=json), folder, name))
 
 
-@app.command()
+@app.command(short_help="Show what a refresh would do, and touch nothing.")
 def plan(
     views: Views = None,
     policy: PolicyName = None,
@@ -135,7 +144,7 @@ def plan(
     raise typer.Exit(commands.plan(Output(json=json), project, views or [], policy))
 
 
-@app.command()
+@app.command(short_help="Bring the views up to date, all in one step.")
 def refresh(
     views: Views = None,
     policy: PolicyName = None,
@@ -163,7 +172,7 @@ def refresh(
     raise typer.Exit(commands.refresh(Output(json=json), project, views or [], policy, prune=prune))
 
 
-@app.command()
+@app.command(short_help="Compute the deltas now, for `refresh --propagated`.")
 def propagate(
     views: Views = None, policy: PolicyName = None, project: ProjectFolder = None, *, json: Json = False
 ) -> None:
@@ -173,9 +182,12 @@ def propagate(
     raise typer.Exit(commands.propagate(Output(json=json), project, views or [], policy))
 
 
-@app.command()
+@app.command(short_help="Show how a view is kept: strategy, reason, steps, SQL.")
 def explain(
-    view: Annotated[str | None, typer.Argument(help="A view.", show_default=False)] = None,
+    view: Annotated[
+        str | None,
+        typer.Argument(help="A view.", show_default=False, autocompletion=completing.views),
+    ] = None,
     project: ProjectFolder = None,
     *,
     lattice: Annotated[
@@ -203,7 +215,10 @@ def explain(
     raise typer.Exit(commands.explain(Output(json=json), project, view))
 
 
-lattice_app = typer.Typer(help="The lattice of the views: which one's changes can be made from which.")
+lattice_app = typer.Typer(
+    help="The lattice of the views: which one's changes can be made from which.",
+    short_help="Show which view's changes can be made from which.",
+)
 app.add_typer(lattice_app, name="lattice")
 
 
@@ -228,7 +243,10 @@ def lattice_extend(
     raise typer.Exit(commands.extend_lattice(Output(json=json), project, apply=apply))
 
 
-sources_app = typer.Typer(help="The declared sources: files and databases that the views read.")
+sources_app = typer.Typer(
+    help="The declared sources: files and databases that the views read.",
+    short_help="Show, check or install what the views read from.",
+)
 app.add_typer(sources_app, name="sources")
 
 
@@ -245,7 +263,10 @@ def sources(ctx: typer.Context, project: ProjectFolder = None, *, json: Json = F
 
 @sources_app.command("check")
 def sources_check(
-    names: Annotated[list[str] | None, typer.Argument(help="Sources; none: all of them.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Sources; none: all of them.", autocompletion=completing.sources),
+    ] = None,
     project: ProjectFolder = None,
     *,
     json: Json = False,
@@ -272,7 +293,10 @@ def sources_install(
     raise typer.Exit(commands.install_source(Output(json=json), project, name, run=run))
 
 
-sweep_app = typer.Typer(help="Views over several databases: how they are kept right while those change.")
+sweep_app = typer.Typer(
+    help="Views over several databases: how they are kept right while those change.",
+    short_help="Simulate how views over several databases are kept.",
+)
 app.add_typer(sweep_app, name="sweep")
 
 
@@ -296,14 +320,30 @@ def sweep_trace(
 
 
 @app.command()
-def status(project: ProjectFolder = None, *, json: Json = False) -> None:
+def status(
+    seconds: Annotated[
+        float | None, typer.Argument(min=0.2, help="With --watch: how often.", show_default="2")
+    ] = None,
+    project: ProjectFolder = None,
+    *,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on showing it, until Ctrl-C.")] = False,
+    json: Json = False,
+) -> None:
     """Show how fresh the views are. Needs no Spark."""
+    if watch:
+        if json:
+            raise typer.BadParameter("--watch is for people; without it, --json is one document")
+        from viewkeeper.cli.watching import watch as go_on
+
+        raise typer.Exit(go_on(Output(), project, seconds or 2.0))
+    if seconds is not None:
+        raise typer.BadParameter("how often is a matter of --watch")
     from viewkeeper.cli import reading
 
     raise typer.Exit(reading.status(Output(json=json), project))
 
 
-@app.command()
+@app.command(short_help="Recompute views as recorded, and compare row by row.")
 def verify(
     views: Views = None,
     project: ProjectFolder = None,
@@ -334,8 +374,14 @@ def repair(view: View, project: ProjectFolder = None, *, json: Json = False) -> 
 
 @app.command()
 def history(
-    view: Annotated[str | None, typer.Argument(help="Only epochs that moved this view.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many.")] = None,
+    view: Annotated[
+        str | None,
+        typer.Argument(help="Only epochs that moved this view.", autocompletion=completing.views),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="At most so many.", show_default="20; with --json all"),
+    ] = None,
     project: ProjectFolder = None,
     *,
     estimates: Annotated[
@@ -349,7 +395,7 @@ def history(
     raise typer.Exit(reading.history(Output(json=json), project, view, limit, estimates=estimates))
 
 
-@app.command()
+@app.command(short_help="Rewrite small files, and remove what old epochs left.")
 def maintain(
     views: Views = None,
     project: ProjectFolder = None,
@@ -364,7 +410,7 @@ def maintain(
     raise typer.Exit(commands.maintain(Output(json=json), project, views or [], keep_epochs, keep_days))
 
 
-@app.command()
+@app.command(short_help="Measure what operations take here; two minutes.")
 def calibrate(project: ProjectFolder = None, *, json: Json = False) -> None:
     """Measure what operations take on this cluster, for choosing by; about two minutes."""
     from viewkeeper.cli import commands
@@ -372,7 +418,22 @@ def calibrate(project: ProjectFolder = None, *, json: Json = False) -> None:
     raise typer.Exit(commands.calibrate(Output(json=json), project))
 
 
-@app.command()
+@app.command(short_help="Look at Java, memory, jars, ledger, sources; advise.")
+def doctor(
+    project: ProjectFolder = None,
+    *,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Start Spark, and ask the catalog and sources by it.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Look at all that viewkeeper needs, and say what is missing and what to do. Changes nothing."""
+    from viewkeeper.cli.doctor import doctor as look
+
+    raise typer.Exit(look(Output(json=json), project, spark=spark))
+
+
+@app.command(short_help="Make a retail warehouse, change it, refresh, compare.")
 def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the table of sales.")] = 5_000_000,
     folder: Annotated[Path, typer.Option(help="Where to make the warehouse.")] = Path("demo-warehouse"),

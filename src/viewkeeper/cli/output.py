@@ -6,7 +6,8 @@ The JSON documents are stable; ``format`` is raised if one ever changes its mean
 command     document (besides ``format``)
 ==========  =====================================================================================
 init        ``project``, ``files``
-plan        ``views`` [{view, strategy, reason, changed}], ``pending`` [str], ``plan`` (the steps)
+plan        ``views`` [{view, strategy, reason, changed}], ``pending`` [str], ``plan`` (the steps);
+            with ``--stored`` the last two are null, and ``seen`` {source: time}
 refresh     ``applied`` [str], ``epoch`` {id, published_at, seconds, source_versions, views, skipped}
 propagate   ``id``, ``source_versions``, ``views`` [{view, strategy, inserted, deleted, updated, …}]
 repair      ``epoch``, as for refresh
@@ -17,6 +18,8 @@ verify      ``ok``, ``views`` [{view, ok, missing, extra, epoch}]; with ``--cons
 history     ``epochs`` [epoch, as for refresh], newest first
 sources     ``sources`` [{name, kind, options, views, version, seen, lag_transactions, lag_seconds, …}]
 sweep       ``algorithm``, ``level``, ``updates``, ``queries``, ``rows_in_queries``, ``events`` [event]
+doctor      ``ok``, ``checks`` [{name, state (ok, warn or fail), found, remedy}]
+report      ``file``
 demo        ``rows``, ``seconds`` {way: seconds}, ``verified``
 an error    ``error`` {code, message, hint, position {line, column}}
 ==========  =====================================================================================
@@ -50,8 +53,9 @@ class Output:
         """The command's result: the document with ``--json``, else the texts."""
         if self.json:
             print(to_json({"format": FORMAT, **document}), file=self.results.file)
-            return
-        self.say(*texts)
+        else:
+            self.say(*texts)
+        self.results.file.flush()  # a reader that has gone is noticed here, and not at the end of Python
 
     def say(self, *texts: RenderableType) -> None:
         """Texts for people, on standard output; nothing with ``--json``."""

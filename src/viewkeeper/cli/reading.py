@@ -83,9 +83,11 @@ def plan(output: Output, folder: Path | None, views: list[str]) -> int:
 
 def explain(output: Output, folder: Path | None, view: str) -> int:
     """Show how a view was kept in the last epoch that changed it."""
+    from viewkeeper.cli.explaining import explained  # knows every step there is
+
     with opened_overview(folder) as (_, overview):
         found = overview.explain_last(view)
-    output.answer(found.to_dict(), str(found))
+    output.answer(found.to_dict(), explained(output, found))
     return 0
 
 

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from viewkeeper.errors import SetupError
 from viewkeeper.jars import jar_files
 from viewkeeper.java import java_problem
+from viewkeeper.memory import driver_memory
 from viewkeeper.session import BINDING, apply_settings, is_connect, setting, use
 from viewkeeper.sql.quoting import quote_path
 
@@ -96,7 +97,7 @@ def _engine_settings(folder: Path, jars: tuple[Path, ...], log4j: Path) -> dict[
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.sql.extensions": f"{_EXTENSIONS},{_DELTA_EXTENSIONS}",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.driver.memory": _driver_memory(),
+        "spark.driver.memory": driver_memory(),
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={log4j.as_uri()}"',
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -127,24 +128,6 @@ def _catalog_settings(folder: Path) -> dict[str, str]:
         # A cached table hides what other processes committed in the last half minute.
         f"{catalog}.cache-enabled": "false",
     }
-
-
-def _driver_memory() -> str:
-    """``VIEWKEEPER_DRIVER_MEMORY``, else half of the machine's memory and at most 8 GiB."""
-    asked = os.environ.get("VIEWKEEPER_DRIVER_MEMORY")
-    if asked:
-        if not re.fullmatch(r"\d+[kmgt]b?", asked, re.IGNORECASE):
-            raise SetupError(
-                f"VIEWKEEPER_DRIVER_MEMORY is {asked!r}, which is not an amount of memory",
-                code="VK-SETUP-MEMORY",
-                hint="Write a number and a unit, such as 2g or 900m.",
-            )
-        return asked
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
-        return "2g"
-    return f"{min(8 * 1024, max(1024, total // 2**21))}m"
 
 
 @contextmanager

@@ -98,15 +98,15 @@ def test_files_come_in_a_fixed_order_each_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("name: shop\n", "spark-pipeline.yml:1: storage: field required"),
-        ("name: shop\nstorage: x\nstorrage: y\n", "spark-pipeline.yml:3: storrage: there is no such field"),
+        ("name: shop\n", "spark-pipeline.yml:1:1: storage: field required"),
+        ("name: shop\nstorage: x\nstorrage: y\n", "spark-pipeline.yml:3:1: storrage: there is no such field"),
         (
             "name: shop\nstorage: x\nconfiguration: {a: 1}\n",
             "configuration.a: input should be a valid string",
         ),
-        ("name: a\nname: b\nstorage: x\n", "spark-pipeline.yml:2: the field name stands here twice"),
+        ("name: a\nname: b\nstorage: x\n", "spark-pipeline.yml:2:1: the field name stands here twice"),
         ("- 1\n", "a mapping of fields"),
-        ("name: [\n", "spark-pipeline.yml:2"),
+        ("name: [\n", "spark-pipeline.yml:2:1: "),
         ("name: !!python/object/apply:os.system [id]\nstorage: x\n", "could not determine a constructor"),
         ("name: a\nstorage: " + "[" * 5000 + "\n", "spark-pipeline.yml"),
         ("a: &a [1]\nb: [" + "*a, " * 21 + "]\n", "21 aliases"),
@@ -116,7 +116,7 @@ def test_files_come_in_a_fixed_order_each_once(tmp_path: Path) -> None:
         ("name: a\nstorage: x\nlibraries: [{glob: {include: 't/**/*.sql'}}]\n", "does not allow the pattern"),
         (
             "name: a\nstorage: x\nlibraries: [{glob: {}}]\n",
-            "yml:3: libraries[0].glob.include: field required",
+            "yml:3:14: libraries[0].glob.include: field required",
         ),
     ],
 )
@@ -162,10 +162,10 @@ views: {v: {policy: full}}
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ("polcy: full\n", "viewkeeper.yml:1: polcy: there is no such field"),
-        ("\npolicy: ful\n", "viewkeeper.yml:2: policy: input should be 'auto'"),
-        ("views:\n  v: {policy: no}\n", "viewkeeper.yml:2: views.v.policy"),
-        ("connection: {ledger: 'postgresql://u:secret@h/d'}\n", "viewkeeper.yml:1: connection.ledger"),
+        ("polcy: full\n", "viewkeeper.yml:1:1: polcy: there is no such field"),
+        ("\npolicy: ful\n", "viewkeeper.yml:2:1: policy: input should be 'auto'"),
+        ("views:\n  v: {policy: no}\n", "viewkeeper.yml:2:7: views.v.policy"),
+        ("connection: {ledger: 'postgresql://u:secret@h/d'}\n", "viewkeeper.yml:1:14: connection.ledger"),
         ("connection: {remote: x, master: y, catalog: z}\n", "master and remote exclude each other"),
         ("connection: {remote: x}\n", "remote needs a catalog"),
         ("keys: {orders: []}\n", "keys.orders"),
