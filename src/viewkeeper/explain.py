@@ -12,6 +12,7 @@ from viewkeeper.install.counts import Counts
 from viewkeeper.integrate.prices import RemotePrice
 from viewkeeper.ledger.records import EpochRecord
 from viewkeeper.library import Library
+from viewkeeper.markup import block, code, folded, html
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import staged_by
@@ -50,6 +51,15 @@ class Explanation:
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        steps = told_steps(self.plan, self.view)
+        titles = "".join(
+            f"<li>{html(step.title)}{folded('SQL', *map(code, step.sql)) if step.sql else ''}</li>"
+            for step in steps
+        )
+        head = "<br>".join(html(line) for line in self.head)
+        return block(f"<p><b>{html(self.view)}</b></p><p>{head}</p>", f"<ol>{titles}</ol>" if titles else "")
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -15,6 +15,7 @@ from viewkeeper.define.definitions import NAMESPACE
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import LedgerError, NotFoundError, ViewkeeperError
 from viewkeeper.ledger import FailureRecord, Ledger, SourceObservation, ViewState, sqlite_url
+from viewkeeper.markup import block, html, moment
 from viewkeeper.outlines import Outline, find_view
 from viewkeeper.outlooks import Outlook, outlook
 from viewkeeper.results import History, SourceStatus, Status, SweptState, ViewStatus, epoch_of
@@ -192,6 +193,13 @@ class Overview:
     def close(self) -> None:
         """Close the ledger."""
         self._ledger.close()
+
+    def _repr_html_(self) -> str:
+        last = next(iter(self.history(limit=1)), None)
+        said = "no epoch yet" if last is None else f"epoch {last.id}, published {moment(last.published_at)}"
+        return block(f"<p><b>Warehouse</b> {html('.'.join(self._default))}: {html(said)}</p>") + (
+            self.status()._repr_html_()
+        )
 
     def _library(self, epoch: int | None = None) -> Library:
         """The views with all that is known of them, as of an epoch (None: now)."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.ledger.records import EpochRecord, Propagation, ViewRefreshRecord
+from viewkeeper.markup import block, count, html, moment, picture, seconds, table
 
 if TYPE_CHECKING:
     import pandas
@@ -71,6 +72,11 @@ class Epoch:
             raise KeyError(f"epoch {self.id} did nothing to a view {name}")
         return found
 
+    def _repr_html_(self) -> str:
+        when = f", published {moment(self.published_at)}" if self.published_at else ""
+        skipped = [f"<p>{html(view)} was skipped: {html(error)}</p>" for view, error in self.skipped.items()]
+        return block(f"<p><b>Epoch {self.id}</b>{html(when)}</p>", _refreshes([self]), *skipped)
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         published = self.published_at.isoformat() if self.published_at else None
@@ -132,6 +138,15 @@ class History(list[Epoch]):
             for view in epoch.views
         ]
 
+    def _repr_html_(self) -> str:
+        from viewkeeper.pictures import bars_of  # drawings are for those who look at them
+
+        if not self:
+            return block("<p>No epochs yet.</p>")
+        shown = self[:_SHOWN]
+        more = f"<p>and {len(self) - _SHOWN:,} older epochs</p>" if len(self) > _SHOWN else ""
+        return block(picture(bars_of(self)), _refreshes(shown), more)
+
     def to_pandas(self) -> pandas.DataFrame:
         """As a pandas DataFrame."""
         import pandas  # an extra: only who asks for it needs it
@@ -148,6 +163,30 @@ class History(list[Epoch]):
         rows = [tuple(row.values()) for row in self.rows()]
         frame: DataFrame = session.createDataFrame(rows, _HISTORY_SCHEMA)
         return frame
+
+
+_SHOWN = 20
+"""So many epochs a notebook lists."""
+
+
+def _refreshes(epochs: Sequence[Epoch]) -> str:
+    """One row per epoch and view."""
+    columns = ("epoch>", "published", "view", "strategy", "Δ rows>", "compute>", "install>", "reason")
+    rows = [
+        (
+            epoch.id,
+            moment(epoch.published_at),
+            view.view,
+            view.strategy,
+            count(view.delta_rows),
+            seconds(view.compute_seconds),
+            seconds(view.install_seconds),
+            view.reason or "",
+        )
+        for epoch in epochs
+        for view in epoch.views
+    ]
+    return table(columns, rows)
 
 
 _HISTORY_SCHEMA = (
@@ -250,9 +289,38 @@ class ViewStatus:
     consistency: str | None = None
     """Of a view over remote tables: which of their states it shows."""
 
+    @property
+    def state(self) -> str:
+        """In a word: fresh, stale or empty."""
+        return "empty" if self.epoch is None else "stale" if self.stale else "fresh"
+
 
 class Status(list[ViewStatus]):
     """How fresh the views of a warehouse are, in the order of their creation."""
+
+    def table(self) -> str:
+        """As an HTML table."""
+        columns = ("view", "state", "epoch>", "refreshed", "last", "kept", "reads")
+        return table(
+            columns,
+            [
+                (
+                    view.view,
+                    view.state,
+                    "" if view.epoch is None else view.epoch,
+                    moment(view.refreshed_at),
+                    view.strategy or "",
+                    "incrementally" if view.incremental else f"by full recompute: {view.reason}",
+                    ", ".join(view.reads),
+                )
+                for view in self
+            ],
+        )
+
+    def _repr_html_(self) -> str:
+        from viewkeeper.pictures import graph_of  # drawings are for those who look at them
+
+        return block(picture(graph_of(self)), self.table()) if self else block("<p>No views yet.</p>")
 
 
 @dataclass(frozen=True, slots=True)

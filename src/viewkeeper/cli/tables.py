@@ -111,10 +111,9 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
     short = _short_names([view.view for view in views])
     table = _table("view", "state", "epoch>", "refreshed", "last", "kept", "reads", names=short.values())
     for view in views:
-        state = "empty" if view.epoch is None else "stale" if view.stale else "fresh"
         table.add_row(
             short[view.view],
-            f"[yellow]{state}" if state != "fresh" else state,
+            f"[yellow]{view.state}" if view.state != "fresh" else view.state,
             "" if view.epoch is None else str(view.epoch),
             _moment(view.refreshed_at),
             _strategy(view.strategy or ""),
