@@ -395,6 +395,21 @@ def history(
     raise typer.Exit(reading.history(Output(json=json), project, view, limit, estimates=estimates))
 
 
+@app.command(short_help="Write the state and the history into one HTML file.")
+def report(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file.")] = Path(
+        "viewkeeper-report.html"
+    ),
+    project: ProjectFolder = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Write the state of the warehouse and its history into one HTML file. Needs no Spark."""
+    from viewkeeper.cli.report import report as write
+
+    raise typer.Exit(write(Output(json=json), project, output))
+
+
 @app.command(short_help="Rewrite small files, and remove what old epochs left.")
 def maintain(
     views: Views = None,
