@@ -10,7 +10,7 @@ from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.vdag import Vdag
 from viewkeeper.ledger.records import ViewRecord, ViewState
-from viewkeeper.outlines import find_view, lookup_view
+from viewkeeper.outlines import find_view, is_hidden, lookup_view
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.hidden_state import Trial
 from viewkeeper.plan.layout import Layout
@@ -50,7 +50,7 @@ class KnownView:
     @property
     def hidden(self) -> bool:
         """Whether it was made by us, to keep an inner result of others."""
-        return self.definition.hidden
+        return is_hidden(self.name)
 
     @property
     def method(self) -> Method | None:

@@ -14,17 +14,12 @@ from typing import Any
 
 from viewkeeper.analyse.analysis import QueryText, Reason, TableHole
 from viewkeeper.codec import Codec
-from viewkeeper.define.definitions import ColumnSpec, Expectation, OnViolation, SessionPins, ViewDefinition
+from viewkeeper.define.definitions import NAMESPACE, Expectation, OnViolation
 from viewkeeper.errors import NotFoundError, Position
 from viewkeeper.ledger.records import ViewRecord
 from viewkeeper.sql.quoting import parse_path, show_path
 
-_CODEC = Codec(
-    (
-        *(Position, Reason, TableHole, QueryText),
-        *(SessionPins, ColumnSpec, OnViolation, Expectation, ViewDefinition),
-    )
-)
+_CODEC = Codec((Position, Reason, TableHole, QueryText, OnViolation, Expectation))
 _STRONG = "strong"
 
 
@@ -33,37 +28,54 @@ class Outline:
     """A view as it was defined, what it reads, and whether it is kept by deltas."""
 
     name: str
-    definition: ViewDefinition
+    query: str
+    policy: str | None
+    expectations: tuple[Expectation, ...]
     tables: tuple[str, ...]
     """The tables and views that its rows are computed from."""
     incremental: bool
     reason: Reason | None
     joined: tuple[str, ...] | None = None
     """Of a view that is swept: the remote tables that its query names."""
+    consistency: str | None = None
+    """Of a view that is swept: which states of its tables it shows."""
 
     @classmethod
     def of(cls, record: ViewRecord) -> Outline:
         """From the ledger's record."""
-        analysis = record.analysis["analysis"]
+        definition, analysis = record.definition, record.analysis["analysis"]
         text: QueryText = _CODEC.decode(analysis["text"])
+        joined = _joined(record.analysis.get("sources", {}))
         return cls(
             record.name,
-            _CODEC.decode(record.definition),
+            definition["query"],
+            definition.get("policy"),
+            _CODEC.decode(definition.get("expectations", [])),
             text.tables,
             analysis["relation"] is not None,
             _CODEC.decode(analysis["reason"]),
-            _joined(record.analysis.get("sources", {})),
+            joined,
+            None if joined is None else definition.get("consistency") or _STRONG,
         )
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it was made by us, to keep an inner result of others."""
+        return is_hidden(self.name)
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The tables and views that it reads, as its query names them."""
         return self.tables if self.joined is None else self.joined
 
-    @property
-    def consistency(self) -> str | None:
-        """Of a view that is swept: which states of its tables it shows."""
-        return None if self.joined is None else self.definition.consistency or _STRONG
+
+def is_hidden(view: str) -> bool:
+    """Whether a view was made by us, to keep an inner result of others.
+
+    >>> is_hidden("lake._viewkeeper.h_1"), is_hidden("lake.default.sales")
+    (True, False)
+    """
+    return parse_path(view)[-2:-1] == (NAMESPACE,)
 
 
 def _joined(sources: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -73,7 +73,7 @@ def _foreseen(outline: Outline, state: ViewState, behind: tuple[str, ...]) -> Fo
         return Foreseen(outline.name, "unchanged", UP_TO_DATE, ())
     if outline.reason is not None:
         return Foreseen(outline.name, "full", str(outline.reason), behind)
-    if outline.definition.policy == "full":
+    if outline.policy == "full":
         return Foreseen(outline.name, "full", "its policy is full", behind)
     return Foreseen(outline.name, "incremental", "unless recomputing is found to be cheaper", behind)
 

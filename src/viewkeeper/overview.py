@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewkeeper.codec import Codec
-from viewkeeper.define.definitions import NAMESPACE
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import LedgerError, NotFoundError, ViewkeeperError
 from viewkeeper.ledger import FailureRecord, Ledger, SourceObservation, ViewState, sqlite_url
 from viewkeeper.markup import block, html, moment
-from viewkeeper.outlines import Outline, find_view
+from viewkeeper.outlines import Outline, find_view, is_hidden
 from viewkeeper.outlooks import Outlook, outlook
 from viewkeeper.results import History, SourceStatus, Status, SweptState, ViewStatus, epoch_of
 from viewkeeper.sources.lag import Lag
@@ -47,7 +46,7 @@ class Overview:
 
     def views(self) -> list[str]:
         """The full names of the views, in the order of their creation."""
-        return [name for name in self._ledger.view_names() if parse_path(name)[-2:-1] != (NAMESPACE,)]
+        return [name for name in self._ledger.view_names() if not is_hidden(name)]
 
     def outlines(self) -> dict[str, Outline]:
         """Each view as it was defined, what it reads, and whether it is kept by deltas; also hidden ones."""
@@ -59,7 +58,7 @@ class Overview:
 
     def query_of(self, view: str) -> str:
         """The query of a view, letter for letter."""
-        return self.outlines()[self._find(view)].definition.query
+        return self.outlines()[self._find(view)].query
 
     def status(self) -> Status:
         """How fresh each view is: against the sources as they were last looked at."""
@@ -80,7 +79,7 @@ class Overview:
                 outline.consistency,
             )
             for name, outline in outlines.items()
-            if not outline.definition.hidden
+            if not outline.hidden
         )
 
     def sources(self, *, ask: bool = True) -> list[SourceStatus]:
@@ -100,6 +99,11 @@ class Overview:
             self._source(source, outlines, held[source], seen, waiting.get(source.name))
             for source in declared
         ]
+
+    def source_names(self) -> list[str]:
+        """The names of the declared sources; not of those that stand behind views over remote tables."""
+        declared = self._ledger.sources().items()
+        return [name for name, record in declared if record.definition["kind"] != SWEEP]
 
     def _source(
         self,
@@ -156,7 +160,7 @@ class Overview:
     def outlook(self, *views: str) -> Outlook:
         """What awaits the views (none named: all of them), the sources being as they were last seen."""
         outlines, states, seen = self.outlines(), self._ledger.states(), self._ledger.observations()
-        shown = [name for name, outline in outlines.items() if not outline.definition.hidden]
+        shown = [name for name, outline in outlines.items() if not outline.hidden]
         wanted = [find_view(view, outlines, self._where()) for view in views] or shown
         return outlook(outlines, wanted, states, whats_behind(outlines, states, seen), seen)
 
@@ -258,7 +262,7 @@ def shown_reads(outline: Outline, outlines: Mapping[str, Outline]) -> tuple[str,
     found: dict[str, None] = {}
     for table in outline.reads:
         read = outlines.get(table)
-        is_shown = read is None or not read.definition.hidden
+        is_shown = read is None or not read.hidden
         found |= dict.fromkeys((table,) if read is None or is_shown else shown_reads(read, outlines))
     return tuple(found)
 

@@ -115,7 +115,9 @@ def _views(status: Status, history: History) -> Safe:
 
 def _queries(outlines: Mapping[str, Outline]) -> tuple[Safe, ...]:
     return tuple(
-        folded(f"The query of {name}", code(outline.definition.query)) for name, outline in outlines.items()
+        folded(f"The query of {name}", code(outline.query))
+        for name, outline in outlines.items()
+        if not outline.hidden
     )
 
 
@@ -200,7 +202,7 @@ def _expectations(outlines: Mapping[str, Outline], history: History) -> Section:
     declared = {
         (view, each.name): (each.predicate, each.on_violation.value)
         for view, outline in outlines.items()
-        for each in outline.definition.expectations
+        for each in outline.expectations
     }
     if not declared and not broken:
         return Section("Expectations", (Safe("<p>Nothing is expected of the rows of the views.</p>"),))

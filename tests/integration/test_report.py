@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import viewkeeper as vk
 from viewkeeper.ledger import sqlite_url
 from viewkeeper.reporting import report
+from viewkeeper.warehouse import Warehouse
 
 
 @pytest.mark.spark
@@ -39,3 +40,23 @@ def test_a_warehouse_that_ran(new_spark: Callable[[str], SparkSession], tmp_path
     for html in (page, shown):
         assert "<i>" not in html and "&lt;i&gt;by store&lt;/i&gt;" in html and "over_it" in html
     assert "amount &gt; 15" in page and "shop &lt;1&gt;" in page
+
+
+@pytest.mark.spark
+def test_what_is_hidden_is_not_shown(wh: Warehouse) -> None:
+    wh.spark.sql("CREATE TABLE orders (id INT, customer INT) USING iceberg")
+    wh.spark.sql("INSERT INTO orders VALUES (1, 1), (2, 1), (3, 2)")
+    wh.sql(
+        "CREATE MATERIALIZED VIEW spread TBLPROPERTIES ('viewkeeper.hidden-state' = 'keep') AS "
+        "SELECT n, count(*) AS customers FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) "
+        "GROUP BY n"
+    )
+    assert len(wh.outlines()) == 2, "there is a hidden view"
+    (view,) = wh.status()
+    assert (wh.views(), view.view, view.reads) == (
+        ["lake.default.spread"],
+        "lake.default.spread",
+        ("lake.default.orders",),
+    )
+    assert [each.view for each in wh.outlook().views] == ["lake.default.spread"]
+    assert "_viewkeeper" not in wh.status()._repr_html_()

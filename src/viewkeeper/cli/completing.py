@@ -12,23 +12,24 @@ from typing import Any
 
 def views(ctx: Any, incomplete: str) -> list[str]:
     """The views that begin so: by their last part, or by their full name if that is what is being typed."""
-    return _known(ctx, incomplete, lambda ledger: ledger.view_names())
+    return _known(ctx, incomplete, lambda overview: overview.views())
 
 
 def sources(ctx: Any, incomplete: str) -> list[str]:
     """The declared sources that begin so."""
-    return _known(ctx, incomplete, lambda ledger: ledger.sources())
+    return _known(ctx, incomplete, lambda overview: overview.source_names())
 
 
 def _known(ctx: Any, incomplete: str, names: Callable[[Any], Iterable[str]]) -> list[str]:
     try:
         from viewkeeper.cli.opening import find_place, ledger_url
         from viewkeeper.ledger import Ledger
+        from viewkeeper.overview import Overview
 
         given = ctx.params.get("project")
         place = find_place(Path(given) if given else None)
         with Ledger.open(ledger_url(place, create=False)) as ledger:
-            return _beginning(names(ledger), incomplete)
+            return _beginning(names(Overview(ledger, place.default)), incomplete)
     except Exception:
         return []
 

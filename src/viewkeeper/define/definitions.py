@@ -70,11 +70,6 @@ class ViewDefinition:
     expectations: tuple[Expectation, ...] = ()
 
     @property
-    def hidden(self) -> bool:
-        """Whether it was made by us, to keep an inner result of others."""
-        return self.name[-2:-1] == (NAMESPACE,)
-
-    @property
     def looked_at(self) -> tuple[Expectation, ...]:
         """The expectations whose rows are let in, and so are looked at in what is computed for the view."""
         return tuple(each for each in self.expectations if each.on_violation is not OnViolation.DROP_ROW)
