@@ -386,6 +386,7 @@ def connect(
     *,
     spark: SparkSession | None = None,
     catalog: str | None = None,
+    namespace: tuple[str, ...] | None = None,
     ledger: str | None = None,
     create: bool = True,
     on_event: Callable[[Event], None] | None = None,
@@ -396,8 +397,9 @@ def connect(
 
     ``connect("folder")`` is embedded: Spark in local mode, an Iceberg catalog and the ledger on SQLite, all
     in the folder. ``connect(spark=session, catalog="lake", ledger="postgresql://…")`` uses a session of
-    yours, classic or Connect, and any catalog that Spark is configured for. ``options``: other
-    ways to make plans, to be compared with the usual one; they can be set later, too.
+    yours, classic or Connect, and any catalog that Spark is configured for. ``namespace``: where names are
+    looked up, if not where the session is. ``options``: other ways to make plans, to be compared with the
+    usual one; they can be set later, too.
     """
     folder = Path(path) if path is not None else None
     url = ledger or (folder_ledger(folder, create=create) if folder is not None else None)
@@ -413,12 +415,17 @@ def connect(
         from viewkeeper.execute.engine import Engine, embedded_engine  # starts pyspark
 
         if spark is not None:
-            return Engine(spark, name)
-        if folder is None:
+            engine = Engine(spark, name)
+        elif folder is not None:
+            engine = embedded_engine(folder)
+        else:
             raise DefinitionError("connect needs a folder or a Spark session", code="VK-SETUP")
-        return embedded_engine(folder)
+        if namespace is not None:
+            engine.use(None, namespace)
+        return engine
 
-    return Warehouse(Ledger.open(url), start, (name, "default"), on_event, lease_seconds, options)
+    where = (name, *(namespace or ("default",)))
+    return Warehouse(Ledger.open(url), start, where, on_event, lease_seconds, options)
 
 
 def _text(name: Sequence[str]) -> str:

@@ -216,3 +216,18 @@ def test_the_demo_comes_out_exact(spark: SparkSession, tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     document = json.loads(shown.stdout)
     assert document["verified"] and document["rows"] == 2000
+
+
+def test_views_of_another_namespace_go_by_their_last_name(shop: Path, ask: Ask) -> None:
+    spec = shop / "spark-pipeline.yml"
+    spec.write_text(
+        spec.read_text(encoding="utf-8").replace("database: default", "database: mart"), encoding="utf-8"
+    )
+    for file in shop.rglob("*.sql"):
+        text = file.read_text(encoding="utf-8").replace("FROM orders\n", "FROM lake.default.orders\n")
+        file.write_text(text, encoding="utf-8")
+    ask("refresh")
+    assert ask("explain", "orders_by_day")["view"] == "lake.mart.orders_by_day"
+    assert ask("explain", "orders_by_day", "--stored")["view"] == "lake.mart.orders_by_day"
+    assert ask("verify", "orders_by_day")["ok"]
+    assert len(ask("history", "orders_by_day")["epochs"]) == 1

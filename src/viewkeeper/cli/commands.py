@@ -238,7 +238,7 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
     options = Options(aggregates=Aggregates(project.settings.aggregates), joins=Joins(project.settings.joins))
     if not (connection.master or connection.remote):
         folder = project.folder / (connection.warehouse or DEFAULT_WAREHOUSE)
-        return connect(folder, ledger=ledger, on_event=on_event, options=options)
+        return connect(folder, namespace=project.namespace, ledger=ledger, on_event=on_event, options=options)
     from viewkeeper.session import configured_session  # pyspark: only who needs it waits for it
 
     spark = configured_session(
@@ -248,6 +248,7 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
         None if ledger else project.folder / DEFAULT_WAREHOUSE,
         spark=spark,
         catalog=connection.catalog,
+        namespace=project.namespace,
         ledger=ledger,
         on_event=on_event,
         options=options,

@@ -13,6 +13,7 @@ from viewkeeper.errors import LeaseError, LedgerError
 from viewkeeper.ledger import (
     Chore,
     ChoreKind,
+    LastRefresh,
     Lease,
     Ledger,
     NewEpoch,
@@ -170,6 +171,28 @@ def test_epochs_newest_first_by_view_and_limited(ledger: Ledger, lease: Lease) -
     assert [refresh.view for refresh in ledger.epochs(view="x")[0].views] == ["w", "x"]
     assert ledger.epochs(limit=0) == ()
     assert ledger.epochs(view="nobody") == ()
+
+
+def test_the_last_refresh_of_every_view_is_one_question(ledger: Ledger, lease: Lease, clock: Any) -> None:
+    first = ledger.publish(lease, created(ledger.begin(lease), "v", "w", "x")).id
+    began = clock.now
+    clock.advance(60)
+    second = ledger.begin(lease)
+    ledger.publish(
+        lease, NewEpoch(second, {}, (state("v", second),), (refreshed("v"),), plan={"a": 1}, drop=("x",))
+    )
+    clock.advance(60)
+    third = ledger.begin(lease)
+    ledger.publish(lease, NewEpoch(third, {}, (), (ViewRefreshRecord("v", "unchanged"),)))
+    assert ledger.view_names() == ("v", "w")
+    assert ledger.last_refreshes() == {
+        "v": LastRefresh(third, clock.now, "unchanged"),
+        "w": LastRefresh(first, began, refreshed("w").strategy),
+    }
+    planned = ledger.last_planned("v")
+    assert planned == ledger.epoch(second) and planned.plan == {"a": 1}
+    assert ledger.last_planned("w") is None, "its epoch kept no plan"
+    assert [epoch.plan for epoch in ledger.epochs(plans=False)] == [None, None, None]
 
 
 def test_an_unknown_epoch_names_the_range(ledger: Ledger, lease: Lease) -> None:
