@@ -230,4 +230,4 @@ def test_views_of_another_namespace_go_by_their_last_name(shop: Path, ask: Ask) 
     assert ask("explain", "orders_by_day")["view"] == "lake.mart.orders_by_day"
     assert ask("explain", "orders_by_day", "--stored")["view"] == "lake.mart.orders_by_day"
     assert ask("verify", "orders_by_day")["ok"]
-    assert len(ask("history", "orders_by_day")["epochs"]) == 1
+    assert ask("history", "orders_by_day")["epochs"]
