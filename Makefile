@@ -7,7 +7,7 @@ WORKERS ?= 2
 FETCH_JARS = @$(BIN)/python -m viewkeeper.jars > /dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-long bench clean java
+.PHONY: help demo test check test-long bench bench-report docs clean java
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,8 +35,15 @@ bench: java $(VENV)/.installed-bench ## Measure refresh against recompute (TPC-H
 	$(FETCH_JARS)
 	$(BIN)/python benchmarks/refresh_vs_recompute.py
 
+bench-report: $(VENV)/.installed ## Write the benchmarks beside the papers' findings: build/bench-report.html
+	$(BIN)/python benchmarks/bench_report.py
+
+docs: $(VENV)/.installed-docs ## Write the reference pages anew, and build the site: build/site
+	$(BIN)/python -m viewkeeper.reference docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
 clean: ## Remove what the other targets made (not the jar cache)
-	rm -rf $(VENV) demo-warehouse dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) demo-warehouse dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # Asked before anything is installed, so the file is run alone: it needs nothing but the standard library.
 java:
@@ -54,6 +61,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-docs
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python

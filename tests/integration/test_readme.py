@@ -1,4 +1,4 @@
-"""The Python of the README and of the docs is run as it stands."""
+"""The Python of the README is run as it stands; ``test_docs.py`` does it for the docs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 
 
-def python_blocks(page: Path = README) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+def python_blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.mark.spark
@@ -24,15 +23,6 @@ def test_a_first_view(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "incremental, sdoverwrite" in shown, "the cheapest way for a storage of this size"
     assert "INSERT OVERWRITE" in shown
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
-def test_the_docs(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for block in python_blocks(page):
-        exec(compile(block, page.name, "exec"), {})
 
 
 def test_every_python_block_compiles():

@@ -55,6 +55,7 @@ class Reference(_Strict):
     """A value that is kept elsewhere, since it may be a secret: in an environment variable."""
 
     env: Name
+    """The name of the variable."""
 
     def resolve(self) -> str:
         """The value; raises ``VK-SETUP-SECRET`` naming the variable when it is not set."""
@@ -74,9 +75,13 @@ class Connection(_Strict):
     warehouse: Name | None = None
     """The folder of an embedded warehouse, relative to the project."""
     master: Name | None = None
+    """The master of a cluster, such as ``spark://host:7077``; needs a catalog."""
     remote: Name | None = None
+    """A Spark Connect server, such as ``sc://host:15002``; needs a catalog."""
     catalog: Name | None = None
+    """The catalog that holds the views; Spark must be configured for it."""
     ledger: Reference | None = None
+    """The URL of the ledger; beside an embedded warehouse it is in its folder."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Connection:
@@ -94,7 +99,9 @@ class ForeignKey(_Strict):
     table: Name
     columns: Columns
     references: Name
+    """The other table."""
     referenced_columns: Columns | None = None
+    """Its columns, where they are not its declared key."""
 
 
 class Dependency(_Strict):
@@ -107,8 +114,11 @@ class Dependency(_Strict):
 
 class _Refreshing(_Strict):
     policy: Policy | None = None
+    """How to refresh: the cheapest way, by deltas wherever there is a rule, by deltas or not at all, anew."""
     consistency: Name | None = None
+    """Not followed yet: write ``CONSISTENCY`` into the statement of the view."""
     target_lag: Name | None = None
+    """How far behind its sources it may be, such as ``15 minutes``."""
 
     @field_validator("target_lag")
     @classmethod
@@ -122,6 +132,7 @@ class ExpectationSettings(_Strict):
     """What is to be true of every row of a view, and what happens to rows for which it is not."""
 
     expect: Name
+    """A condition on the view's columns."""
     on_violation: Literal["warn", "drop row", "fail epoch"] = "warn"
 
 
@@ -136,6 +147,7 @@ class CubeSettings(_Strict):
     """A view for each set of keys that the query groups by."""
 
     query: Name
+    """One SELECT with GROUPING SETS, CUBE or ROLLUP."""
     policy: Policy | None = None
 
 
@@ -144,6 +156,7 @@ class SourceSettings(_Strict):
     may be relative to the project's folder."""
 
     kind: Name
+    """``files``, ``postgres`` or ``jdbc``."""
     options: dict[str, str | bool | int | list[str] | Reference] = Field(default_factory=dict)
 
     def told(self, folder: Path) -> tuple[tuple[str, str], ...]:
@@ -174,10 +187,13 @@ class Settings(_Refreshing):
     on_error: Literal["stop", "skip"] = "stop"
     """Whether a view that fails stops the epoch, or is skipped with all that read it."""
     aggregates: Literal["lattice", "alone", "counting"] = "lattice"
-    joins: Literal["optimal", "n-term", "all terms"] = "optimal"
     """From each other where that reads less; the others are there to be compared with it."""
+    joins: Literal["optimal", "n-term", "all terms"] = "optimal"
+    """By the delta expression that reads least; the others are there to be compared with it."""
     sources: dict[str, SourceSettings] = Field(default_factory=dict)
+    """Files and databases; tables of the catalog need no declaration."""
     keys: dict[str, Columns] = Field(default_factory=dict)
+    """By table: the columns that tell its rows apart."""
     foreign_keys: tuple[ForeignKey, ...] = Field(default=(), strict=False)
     dependencies: tuple[Dependency, ...] = Field(default=(), strict=False)
     views: dict[str, ViewSettings] = Field(default_factory=dict)

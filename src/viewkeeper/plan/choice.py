@@ -23,7 +23,8 @@ which read this one get small changes."""
 MEASURED_DOUBT = 0.1
 """The same, of prices that ``viewkeeper calibrate`` measured here."""
 
-POLICIES = ("auto", "incremental", "incremental strict", "full")
+STRICT = "incremental strict"
+POLICIES = ("auto", "incremental", STRICT, "full")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from viewkeeper.algebra.estimates import work_of_delta
-from viewkeeper.plan.choice import DOUBT, MEASURED_DOUBT, choose
+from viewkeeper.plan.choice import DOUBT, MEASURED_DOUBT, STRICT, choose
 from viewkeeper.plan.common_deltas import CommonDeltas, Problem, choose_common
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.leaves import ParentOutcome
@@ -127,14 +127,18 @@ class _Planner:
         return DOUBT if self._situation.rates == BELIEVED else MEASURED_DOUBT
 
     def _policy(self, view: ViewInput) -> str:
-        return self._situation.policy or view.definition.policy or "auto"
+        policy = self._situation.policy or view.definition.policy or "auto"
+        if policy == STRICT and view.snapshot is None and view.analysis.relation is not None:
+            return "incremental"  # it has to be filled once; from then on deltas are insisted upon
+        return policy
 
     def _obstacle(self, view: ViewInput, changed: Iterable[str]) -> str | None:
         """Why deltas cannot be used for this view now, if so."""
+        no_rule = None if view.analysis.relation is not None else str(view.analysis.reason)
         if view.needs_full is not None:
-            return view.needs_full
-        if view.analysis.relation is None:
-            return str(view.analysis.reason)
+            return (no_rule if self._policy(view) == STRICT else None) or view.needs_full
+        if no_rule is not None:
+            return no_rule
         for table in changed:
             lost = self._situation.lost.get(self._draft.span(view, table))
             if lost is not None:

@@ -188,6 +188,16 @@ def test_what_has_no_rule_is_recomputed_with_its_reason_or_refused_by_strict():
     assert refused.value.code == "VK-NOT-INCREMENTAL"
 
 
+def test_a_strict_view_is_filled_once_unless_it_has_no_rule():
+    empty = view(
+        "g", by_store, (SALES,), vector={}, policy="incremental strict", needs_full="it has no rows yet"
+    )
+    assert plan_epoch(situation(empty)).views[0].strategy is Strategy.FULL
+    other = view("f", None, (SALES,), vector={}, policy="incremental strict", needs_full="it has no rows yet")
+    with pytest.raises(RefreshError, match="RECURSIVE_CTE"):
+        plan_epoch(situation(other))
+
+
 def test_the_calls_policy_goes_before_the_views():
     one = view("g", by_store, (SALES,), vector=AT_ONE, policy="full")
     world = situation(one, sales=FakeChange())

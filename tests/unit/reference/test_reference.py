@@ -1,0 +1,68 @@
+"""The reference pages are what the code says now, and leave nothing out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from viewkeeper.cli.main import app
+from viewkeeper.define.settings import Settings
+from viewkeeper.reference.__main__ import PAGES
+from viewkeeper.reference.error_page import PARTS
+
+ROOT = Path(__file__).parents[3]
+CODE = re.compile(r"VK-[A-Z0-9-]+")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_up_to_date(name: str) -> None:
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+
+
+def raised() -> dict[str, str]:
+    """Every code that stands in the code as a text of its own, with where it does."""
+    found: dict[str, str] = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        if path.parent.name == "reference" or path.name == "reason_page.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
+                found[node.value] = f"{path.relative_to(ROOT)}:{node.lineno}"
+    return found
+
+
+def test_every_error_code_has_a_meaning_and_a_remedy() -> None:
+    told = {code: meaning for part in PARTS.values() for code, meaning in part.items()}
+    assert sum(len(part) for part in PARTS.values()) == len(told), "a code stands in two parts"
+    codes = raised()
+    assert len(codes) > 100
+    missing = {code: where for code, where in codes.items() if code not in told}
+    assert not missing, "say what they mean, in reference/codes.py"
+    assert set(told) <= set(codes), f"nobody raises {sorted(set(told) - set(codes))}"
+    assert all(cause and remedy for cause, remedy in told.values())
+
+
+def test_every_command_and_option_is_listed() -> None:
+    page = PAGES["reference/cli.md"]()
+
+    def look(path: str, group: object) -> None:
+        for name, command in getattr(group, "commands", {}).items():
+            if not hasattr(command, "commands"):
+                assert f"## {path} {name}\n" in page
+                _, _, part = page.partition(f"## {path} {name}\n")
+                for option in (word for each in command.params for word in each.opts):
+                    assert f"`{option}" in part.partition("\n## ")[0] or not option.startswith("-"), option
+            look(f"{path} {name}", command)
+
+    look("viewkeeper", typer.main.get_command(app))
+    assert "## viewkeeper sources\n" in page
+
+
+def test_every_setting_is_listed() -> None:
+    page = PAGES["reference/yaml.md"]()
+    for name in Settings.model_fields:
+        assert f"| `{name}` |" in page
