@@ -27,7 +27,7 @@ table { border-collapse: collapse; display: block; overflow-x: auto; margin: 1re
 th, td { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
 th { background: var(--soft); }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
-blockquote { margin: 0; } img { background: #fff; max-width: 100%; border-radius: 6px; }
+img { background: #fff; max-width: 100%; border-radius: 6px; }
 .verdict { white-space: nowrap; font-weight: 600; } .small { color: #777; font-size: 13px; }
 .holds { color: #15803d; } .in-part { color: #b45309; } .not { color: #b91c1c; }
 .not-measured { color: #777; }
@@ -110,8 +110,9 @@ def _experiment(experiment: Experiment, results: Results, judged: dict[Finding, 
 
 def _finding(finding: Finding, judged: Judged) -> str:
     style, mark = _MARKS[judged.verdict]
+    said = f"“{escape(finding.says)}”" if finding.quoted else escape(finding.says)
     return (
-        f"<tr><td><blockquote>“{escape(finding.says)}”</blockquote></td><td>{escape(finding.where)}</td>"
+        f"<tr><td>{said}</td><td>{escape(finding.where)}</td>"
         f"<td>{escape(judged.ours)}</td><td class='verdict {style}'>{mark} {judged.verdict.value}</td></tr>"
     )
 

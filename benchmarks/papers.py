@@ -17,6 +17,8 @@ class Finding:
     says: str
     where: str
     judge: Judge
+    quoted: bool = True
+    """In the paper's own words; else what its table or figure shows."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ SUMMARY_DELTA = Paper(
                     "the same, with 5 and 50 million sales, which the paper does not have",
                     "Section 6",
                     each_row((_LARGE,), "rematerialise ÷ maintain", _WINS, least=1),
+                    quoted=False,
                 ),
                 Finding(
                     "it wins with a far greater margin for the insertion-generating changes",
@@ -184,7 +187,8 @@ SUMMARY_DELTA = Paper(
                     ),
                 ),
                 Finding(
-                    "counting is uniformly worse than recomputation by one order of magnitude for the update "
+                    "[counting is] uniformly worse than recomputation by one order of magnitude for the "
+                    "update "
                     "generating changes",
                     "Section 6",
                     each_row(
@@ -192,7 +196,8 @@ SUMMARY_DELTA = Paper(
                     ),
                 ),
                 Finding(
-                    "and worse than summary-delta by a factor of 1-2 for the insertion generating changes",
+                    "and worse than summary-delta algorithm by a factor of 1-2 for the insertion "
+                    "generating changes",
                     "Section 6",
                     each_row(
                         (_C, _D), "counting ÷ maintain", ratio("counting", "maintain, lattice"), least=1
@@ -225,8 +230,7 @@ DELTA_PROPAGATION = Paper(
             "How often the base relations of a six-way join are accessed.",
             (
                 Finding(
-                    "in case of (a) … accessed 4, 4, 3, 4, 4, and 1 [times], in (b), all are accessed 5 "
-                    "times",
+                    "accessed 4, 4, 3, 4, 4, and 1, respectively … all base relations are accessed 5 times",
                     "Section 3.2, Figure 1",
                     _figure_1,
                 ),
@@ -306,6 +310,7 @@ SWEEP = Paper(
                     "consistency: ECA, Strobe and Nested SWEEP strong, C-strobe and SWEEP complete",
                     "Section 7, Table 1",
                     each_row((_TABLE_1,), "as strong as stated (1) in every run", _kept, least=1),
+                    quoted=False,
                 ),
                 Finding(
                     "SWEEP: O(n) messages per update",
@@ -317,6 +322,7 @@ SWEEP = Paper(
                         most=1,
                         where=_algorithm("sweep"),
                     ),
+                    quoted=False,
                 ),
                 Finding(
                     "Nested SWEEP: O(n) messages per update",
@@ -328,6 +334,7 @@ SWEEP = Paper(
                         most=1,
                         where=_algorithm("nested-sweep"),
                     ),
+                    quoted=False,
                 ),
                 Finding(
                     "Strobe: O(n) messages per update",
@@ -339,6 +346,7 @@ SWEEP = Paper(
                         most=1,
                         where=_algorithm("strobe"),
                     ),
+                    quoted=False,
                 ),
                 Finding(
                     "C-strobe: O(n!) messages per update, not scalable",
@@ -350,6 +358,7 @@ SWEEP = Paper(
                         least=8 / 5 * 10,
                         where=_algorithm("c-strobe"),
                     ),
+                    quoted=False,
                 ),
                 Finding(
                     "ECA: O(1) messages per update",
@@ -361,6 +370,7 @@ SWEEP = Paper(
                         most=1,
                         where=_algorithm("eca"),
                     ),
+                    quoted=False,
                 ),
                 Finding(
                     "ECA: quadratic message size",
@@ -371,9 +381,12 @@ SWEEP = Paper(
                         of("rows in the largest query"),
                         by=64**1.5,
                     ),
+                    quoted=False,
                 ),
                 Finding(
-                    "pipelining … will result in a rapid installation of view changes",
+                    "to pipeline the view construction for multiple updates … will result in a rapid "
+                    "installation of "
+                    "view changes",
                     "Section 5.3",
                     each_row(
                         ("sweep-staleness",),
@@ -404,6 +417,7 @@ SWEEP = Paper(
                         "tests/unit/integrate/test_figure_5.py",
                         "all queries, answers and compensations are as printed",
                     ),
+                    quoted=False,
                 ),
             ),
         ),
