@@ -40,7 +40,7 @@ bench-report: $(VENV)/.installed ## Write the benchmarks beside the papers' find
 
 docs: $(VENV)/.installed-docs ## Write the reference pages anew, and build the site: build/site
 	$(BIN)/python -m viewkeeper.reference docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean: ## Remove what the other targets made (not the jar cache)
 	rm -rf $(VENV) demo-warehouse dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

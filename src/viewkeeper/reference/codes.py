@@ -26,6 +26,7 @@ DEFINITIONS: Mapping[str, Meaning] = {
         "says FAIL EPOCH",
         "mend the condition, or the rows; DROP ROW and WARN let the epoch go on",
     ),
+    "VK-HIDDEN-STATE": ("the property viewkeeper.hidden-state has no such value", "auto, keep or none"),
     "VK-INSTALL-METHOD": (
         "the property viewkeeper.install names a method that does not suit the view",
         "take one that the message lists, or leave the property out",
