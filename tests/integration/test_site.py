@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).parents[2]
+CODE = re.compile(r"(?ms)^```.*?^```|`[^`\n]*`")
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
 
 
@@ -59,6 +61,22 @@ def test_every_page_loads_from_the_site_alone(site: Path) -> None:
         for address in loads.addresses:
             assert ":" not in address and not address.startswith("//"), f"{page}: {address}"
             assert (page.parent / address.partition("?")[0].partition("#")[0]).is_file(), f"{page}: {address}"
+
+
+def test_no_page_makes_the_theme_load_from_elsewhere(site: Path) -> None:
+    """It would fetch Mermaid when it finds a diagram of that kind."""
+    assert not [
+        page for page in site.rglob("*.html") if 'class="mermaid"' in page.read_text(encoding="utf-8")
+    ]
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.stem
+)
+def test_links_lead_somewhere_in_the_repository_too(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", CODE.sub("", page.read_text(encoding="utf-8"))):
+        if ":" not in target:
+            assert (page.parent / target).exists(), f"{page}: {target}"
 
 
 def test_no_style_loads_from_elsewhere(site: Path) -> None:

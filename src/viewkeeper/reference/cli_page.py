@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import typer.main
 
+from viewkeeper.cli import output
 from viewkeeper.cli.main import app
+
+ENVIRONMENT: Mapping[str, str] = {
+    "JAVA_HOME": "the Java that Spark is started with",
+    "VIEWKEEPER_CACHE": "where jars are kept; else `viewkeeper` in `XDG_CACHE_HOME`, or in `~/.cache`",
+    "VIEWKEEPER_DRIVER_MEMORY": "memory of an embedded Spark, such as `4g`; else half of the machine's, "
+    "at most 8 GiB",
+    "XDG_CACHE_HOME": "the user's cache",
+}
+"""The variables that are looked at, besides those that settings name."""
 
 _HEAD = """\
 # Command line
@@ -35,7 +46,19 @@ def page() -> str:
         parts.append(f"\n## {' '.join(path)}\n\n{_prose(command.help)}\n")
         parts.append(f"\n```text\n{_usage(path, command)}\n```\n")
         parts.append(_options(command.params))
+    parts += [_environment(), _documents()]
     return "".join(parts)
+
+
+def _environment() -> str:
+    rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(ENVIRONMENT.items()))
+    return f"\n## Environment\n\n| variable | meaning |\n|---|---|\n{rows}"
+
+
+def _documents() -> str:
+    """What ``--json`` prints, as it is declared where it is printed."""
+    _, _, said = inspect.cleandoc(output.__doc__ or "").partition("\n\n")
+    return f"\n## JSON documents\n\n```text\n{said.replace('``', '')}\n```\n"
 
 
 def _commands(path: tuple[str, ...], group: Any) -> Iterator[tuple[tuple[str, ...], Any]]:

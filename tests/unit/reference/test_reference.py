@@ -12,6 +12,7 @@ import typer.main
 from viewkeeper.cli.main import app
 from viewkeeper.define.settings import Settings
 from viewkeeper.reference.__main__ import PAGES
+from viewkeeper.reference.cli_page import ENVIRONMENT
 from viewkeeper.reference.error_page import PARTS
 
 ROOT = Path(__file__).parents[3]
@@ -60,6 +61,12 @@ def test_every_command_and_option_is_listed() -> None:
 
     look("viewkeeper", typer.main.get_command(app))
     assert "## viewkeeper sources\n" in page
+
+
+def test_every_variable_of_the_environment_is_listed() -> None:
+    read = re.compile(r"environ(?:\.get\(|\[)\"([A-Z_]+)\"")
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    assert {name for text in sources for name in read.findall(text)} == set(ENVIRONMENT)
 
 
 def test_every_setting_is_listed() -> None:
