@@ -10,7 +10,7 @@ FETCH_JARS = @$(BIN)/python -m viewkeeper.jars > /dev/null
 .PHONY: help demo test check test-long bench bench-report docs clean java
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: java $(VENV)/.installed ## Make a retail warehouse, change it, refresh it incrementally
 	$(FETCH_JARS)

@@ -12,6 +12,7 @@ that begin with ``$`` are commands, the others what they answer.
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -31,7 +32,7 @@ from viewkeeper.define.sources import SourceDefinition, checked_options
 from viewkeeper.define.yaml_files import read_yaml
 
 DOCS = Path(__file__).parents[2] / "docs"
-RUN = ("python", "sql", "yaml", "bash", "console")
+RUN = ("python", "sql", "yaml", "json", "bash", "console")
 OUTPUT = "text"
 
 _FENCE = re.compile(r"(?m)^```(.*)\n((?:.*\n)*?)^```[ ]*$")
@@ -114,7 +115,9 @@ class Reader:
             case "python":
                 exec(compile(text, block.page, "exec"), self.names)
             case "yaml":
-                self._check_yaml(block, text)
+                self._check_yaml(text)
+            case "json":
+                json.loads(text)
             case "sql" if block.note == "on PostgreSQL":
                 assert self.database is not None
                 for statement in filter(str.strip, text.split(";\n")):
@@ -134,7 +137,7 @@ class Reader:
             self.names["wh"] = vk.connect(self.folder / "warehouse")
         return self.names["wh"]
 
-    def _check_yaml(self, block: Block, text: str) -> None:
+    def _check_yaml(self, text: str) -> None:
         file = self.folder / "checked.yml"
         file.write_text(text, encoding="utf-8")
         if "libraries" in yaml.safe_load(text):

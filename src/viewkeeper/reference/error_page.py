@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from viewkeeper.analyse.reason_page import REFUSALS
 from viewkeeper.reference import codes
 from viewkeeper.reference.codes import Meaning
+from viewkeeper.reference.raised import raised
 
 PARTS: Mapping[str, Mapping[str, Meaning]] = {
     "Queries that are refused": REFUSALS,
@@ -34,8 +35,16 @@ has [reasons](../reasons.md) of its own.
 
 
 def page() -> str:
-    """The whole page."""
-    return _HEAD + "".join(_part(title, meanings) for title, meanings in PARTS.items())
+    """The whole page; codes that nobody explained here have the words of the error itself."""
+    explained = {code for part in PARTS.values() for code in part}
+    others = {code: _cell(meaning) for code, meaning in raised().items() if code not in explained}
+    parts = {**PARTS, "Others": others} if others else PARTS
+    return _HEAD + "".join(_part(title, meanings) for title, meanings in parts.items())
+
+
+def _cell(meaning: Meaning) -> Meaning:
+    said, hint = (text.replace("|", "\\|") for text in meaning)
+    return said, hint or "the message says more"
 
 
 def _part(title: str, meanings: Mapping[str, Meaning]) -> str:
