@@ -55,7 +55,6 @@ class Reference(_Strict):
     """A value that is kept elsewhere, since it may be a secret: in an environment variable."""
 
     env: Name
-    """The name of the variable."""
 
     def resolve(self) -> str:
         """The value; raises ``VK-SETUP-SECRET`` naming the variable when it is not set."""
@@ -116,9 +115,7 @@ class _Refreshing(_Strict):
     policy: Policy | None = None
     """How to refresh: the cheapest way, by deltas wherever there is a rule, by deltas or not at all, anew."""
     consistency: Name | None = None
-    """Not followed yet: write ``CONSISTENCY`` into the statement of the view."""
     target_lag: Name | None = None
-    """How far behind its sources it may be, such as ``15 minutes``."""
 
     @field_validator("target_lag")
     @classmethod

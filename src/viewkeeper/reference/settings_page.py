@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -31,6 +31,14 @@ with commas. In a project a path may be relative to its folder, and `password: {
 `password_env: NAME`. Options of Spark's reader for CSV and JSON, such as `header` and `sep`, stand among
 those of `files`.
 """
+
+
+_KNOWN: Mapping[str, str] = {
+    "consistency": "Not followed yet: write `CONSISTENCY` into the statement of the view.",
+    "env": "The name of the variable.",
+    "target_lag": "How far behind its sources it may be, such as `15 minutes`.",
+}
+"""Of keys that say nothing themselves."""
 
 
 def page() -> str:
@@ -62,13 +70,16 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _table(title: str, model: type[BaseModel], level: int = 2) -> str:
     said = {name: text for kind in reversed(model.__mro__) for name, text in _said(kind)}
     rows = [
-        f"| `{field.alias or name}` | {_type(field.annotation)} | {_default(field)} | {one_line(said[name])}"
-        " |\n"
+        _row(field.alias or name, field, one_line(said[name]) or _KNOWN.get(name, ""))
         for name, field in model.model_fields.items()
         if name != "reader"
     ]
     head = f"\n{'#' * level} {title}\n\n{as_markdown(model.__doc__)}\n\n"
     return head + "| key | value | if not given | meaning |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _row(key: str, field: FieldInfo, meaning: str) -> str:
+    return f"| `{key}` | {_type(field.annotation)} | {_default(field)} | {meaning} |\n"
 
 
 def _said(kind: type) -> Iterator[tuple[str, str]]:
