@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from viewkeeper.define.settings import Reference, Settings
@@ -39,6 +39,7 @@ _KNOWN: Mapping[str, str] = {
     "target_lag": "How far behind its sources it may be, such as `15 minutes`.",
 }
 """Of keys that say nothing themselves."""
+_INTERVAL = "interval, such as `5 minutes`"
 
 
 def page() -> str:
@@ -70,7 +71,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _table(title: str, model: type[BaseModel], level: int = 2) -> str:
     said = {name: text for kind in reversed(model.__mro__) for name, text in _said(kind)}
     rows = [
-        _row(field.alias or name, field, one_line(said[name]) or _KNOWN.get(name, ""))
+        _row(field.alias or name, field, one_line(said.get(name)) or _KNOWN.get(name, ""))
         for name, field in model.model_fields.items()
         if name != "reader"
     ]
@@ -79,7 +80,8 @@ def _table(title: str, model: type[BaseModel], level: int = 2) -> str:
 
 
 def _row(key: str, field: FieldInfo, meaning: str) -> str:
-    return f"| `{key}` | {_type(field.annotation)} | {_default(field)} | {meaning} |\n"
+    told = _annotated(field.annotation, field.metadata)
+    return f"| `{key}` | {told} | {_default(field)} | {meaning} |\n"
 
 
 def _said(kind: type) -> Iterator[tuple[str, str]]:
@@ -91,7 +93,7 @@ def _said(kind: type) -> Iterator[tuple[str, str]]:
 def _type(annotation: Any) -> str:
     origin, given = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _type(given[0])
+        return _annotated(given[0], given[1:])
     if origin is Literal:
         return ", ".join(f"`{each}`" for each in given)
     if origin in (Union, types.UnionType):
@@ -108,6 +110,15 @@ def _type(annotation: Any) -> str:
     return {str: "text", bool: "`true`, `false`", int: "number"}.get(annotation, str(annotation))
 
 
+def _annotated(annotation: Any, metadata: Sequence[object]) -> str:
+    return _INTERVAL if annotation is int and _is_read_first(metadata) else _type(annotation)
+
+
+def _is_read_first(metadata: Sequence[object]) -> bool:
+    """A number that is read from a text is an interval."""
+    return any(isinstance(each, BeforeValidator) for each in metadata)
+
+
 def _plural(told: str) -> str:
     return "texts" if told == "text" else told
 
@@ -115,6 +126,8 @@ def _plural(told: str) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "must be given"
+    if _is_read_first(field.metadata) and isinstance(field.default, int):
+        return f"`{field.default} seconds`"
     if (
         field.default_factory is not None
         or field.default in (None, ())

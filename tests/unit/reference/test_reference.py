@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 import typer.main
+from pydantic import BaseModel, BeforeValidator, Field
 
 from viewkeeper.cli.main import app
 from viewkeeper.define.settings import Settings
+from viewkeeper.reference import settings_page
 from viewkeeper.reference.__main__ import PAGES
 from viewkeeper.reference.cli_page import ENVIRONMENT
 
@@ -60,6 +63,18 @@ def test_every_variable_of_the_environment_is_listed() -> None:
     read = re.compile(r"environ(?:\.get\(|\[)\"([A-Z_]+)\"")
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
     assert {name for text in sources for name in read.findall(text)} == set(ENVIRONMENT)
+
+
+def test_intervals_are_told_as_people_write_them() -> None:
+    class Waiting(BaseModel):
+        """How long."""
+
+        poll: Annotated[int, BeforeValidator(len)] = 10
+        port: Annotated[int, Field(ge=1)] = 80
+
+    page = settings_page._table("waiting", Waiting)
+    assert "| `poll` | interval, such as `5 minutes` | `10 seconds` |" in page
+    assert "| `port` | number | `80` |" in page
 
 
 def test_every_setting_is_listed() -> None:
