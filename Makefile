@@ -7,7 +7,7 @@ WORKERS ?= 2
 FETCH_JARS = @$(BIN)/python -m viewkeeper.jars > /dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-long bench bench-report docs clean java
+.PHONY: help demo test check test-long test-web bench bench-report docs clean java
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,11 +18,16 @@ demo: java $(VENV)/.installed ## Make a retail warehouse, change it, refresh it 
 
 test: java $(VENV)/.installed-dev ## Run the tests (TESTS=path for some of them)
 	$(FETCH_JARS)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long" $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long" --ignore tests/web $(TESTS)
 
 test-long: java $(VENV)/.installed-dev ## Run all the tests, also the long ones
 	$(FETCH_JARS)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --ignore tests/web $(TESTS)
+
+test-web: java $(VENV)/.installed-dev ## Run the tests of the console in a real browser (needs chromium)
+	@$(BIN)/python tests/web/chromium.py
+	$(FETCH_JARS)
+	$(BIN)/python -m pytest tests/web
 
 check: $(VENV)/.installed-dev ## Format, lint, types, layers, doctests
 	$(BIN)/ruff format --check src tests benchmarks

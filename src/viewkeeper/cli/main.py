@@ -448,6 +448,30 @@ def doctor(
     raise typer.Exit(look(Output(json=json), project, spark=spark))
 
 
+@app.command(short_help="Show the warehouse in the browser.")
+def serve(
+    project: ProjectFolder = None,
+    *,
+    listen: Annotated[str, typer.Option(help="HOST:PORT; port 0 takes any.")] = "127.0.0.1:8787",
+    allow_actions: Annotated[
+        bool, typer.Option("--allow-actions", help="Refresh and verify from the browser, with a token.")
+    ] = False,
+    allow_sql: Annotated[
+        bool, typer.Option("--allow-sql", help="Run a SELECT from the browser, with a token.")
+    ] = False,
+    preview: Annotated[bool, typer.Option("--preview", help="Show rows of views.")] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", help="Another name by which it is called.")
+    ] = None,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Show the warehouse in the browser: graph, views, epochs, sources. Needs no Spark to read."""
+    from viewkeeper.cli import console
+
+    wanted = console.Wanted(listen, allow_actions, allow_sql, preview, tuple(allow_host or ()), open_browser)
+    raise typer.Exit(console.serve(Output(), project, wanted))
+
+
 @app.command(short_help="Make a retail warehouse, change it, refresh, compare.")
 def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the table of sales.")] = 5_000_000,

@@ -238,7 +238,12 @@ def _at(point: tuple[float, float]) -> str:
 def _node(node: GraphNode, box: _Box) -> str:
     """A box with a coloured edge; a source is rounder, and what is not well has a sign, too."""
     plain = node.state in (State.PLAIN, State.SOURCE)
-    said = ": ".join(filter(None, (node.label, node.detail or ("" if plain else node.state.value))))
+    label, below = shortened(node.label, _LABEL), shortened(node.sublabel, _SUBLABEL)
+    # What is heard begins with what is seen, so that people can speak of the same thing.
+    whole = "" if label == node.label else node.label
+    said = "; ".join(
+        filter(None, (f"{label} {below}".strip(), whole, node.detail or ("" if plain else node.state.value)))
+    )
     middle = box.y + (20.0 if node.sublabel else 30.0)
     left = box.x + 16
     return linked(
@@ -253,10 +258,9 @@ def _node(node: GraphNode, box: _Box) -> str:
         *(() if plain else [
             element("rect", x=box.x, y=box.y + 8, width=4, height=box.height - 16, fill=node.state.colour)
         ]),
-        element("text", text=shortened(node.label, _LABEL), x=left, y=middle, font_weight=600, fill=INK),
-        element(
-            "text", text=shortened(node.sublabel, _SUBLABEL), x=left, y=middle + 17, font_size=11, fill=MUTED
-        ),
+        element("text", text=label, x=left, y=middle, font_weight=600, fill=INK),
+        " ",
+        element("text", text=below, x=left, y=middle + 17, font_size=11, fill=MUTED),
         _sign(node.state, box),
     )  # fmt: skip
 

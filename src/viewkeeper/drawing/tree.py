@@ -106,6 +106,7 @@ def _delta(node: DeltaNode, siblings: int | None) -> TreeNode:
 def _sizes(node: DeltaNode) -> Iterator[str]:
     if not node.changed:
         yield "unchanged"
+        return
     if node.estimated is not None:
         yield f"≈ {node.estimated:,} estimated"
     if node.actual is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select
 from sqlalchemy.exc import (
@@ -47,18 +47,21 @@ class Database:
         self._sqlite = parsed.get_backend_name() == "sqlite"
         engine = _sqlite_engine(parsed) if self._sqlite else _postgres_engine(parsed)
         self._engine = engine
+        self._file = _OpenFile(Path(parsed.database)) if self._sqlite and parsed.database else None
         self._writer = engine.execution_options(vk_writes=True)
         self._reader = engine if self._sqlite else engine.execution_options(isolation_level="REPEATABLE READ")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that sees one state of the ledger and changes nothing."""
+        self._require_file()
         with self._translated(), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is alone in writing; it commits at the end of the block, or rolls back."""
+        self._require_file()
         with self._translated(), self._writer.begin() as connection:
             connection.execute(select(lease.c.id).with_for_update())
             yield connection
@@ -74,6 +77,25 @@ class Database:
         if version < migrations.LATEST:
             with self._translated(), self._writer.begin() as connection:
                 migrations.migrate(connection, now(), self.where)
+        if self._file is not None:
+            self._file.remember()
+
+    def _require_file(self) -> None:
+        """SQLite goes on reading and writing a file that was deleted, which nobody would ever see again; and
+        it makes an empty one where there is none."""
+        if self._file is None:
+            return
+        match self._file.changed():
+            case "gone":
+                self._engine.dispose()
+                raise LedgerError(
+                    f"The ledger {self.where} cannot be reached: the file is gone",
+                    code="VK-LEDGER-UNREACHABLE",
+                    hint="Put the file back, then try again.",
+                )
+            case "another":
+                self._engine.dispose()
+                self._file.remember()
 
     def close(self) -> None:
         """Close the connections of the pool."""
@@ -124,6 +146,31 @@ class Database:
                 hint="Check that it can be opened for writing from this machine, then try again.",
             )
         return LedgerError(f"The ledger {self.where} failed: {cause}")
+
+
+class _OpenFile:
+    """A file that was opened: whether it is still the one of that name."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._identity: tuple[int, int] | None = None
+
+    def remember(self) -> None:
+        self._identity = self._found()
+
+    def changed(self) -> Literal["gone", "another"] | None:
+        """What became of the file since it was remembered."""
+        if self._identity is None:
+            return None
+        found = self._found()
+        return "gone" if found is None else "another" if found != self._identity else None
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
 
 # How SQLite and PostgreSQL (undefined table, undefined column) say that what should be there is not.

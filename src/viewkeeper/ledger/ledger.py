@@ -16,10 +16,11 @@ the redo chores say what to finish; both can be done twice without harm.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timezone
 from types import TracebackType
 
-from sqlalchemy import delete, insert, update
+from sqlalchemy import Connection, delete, insert, update
 
 from viewkeeper.errors import LedgerError
 from viewkeeper.ledger import lease as leases
@@ -77,6 +78,11 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A transaction that sees one state of the ledger, for those who ask several things
+        (:mod:`~viewkeeper.ledger.queries`, :mod:`~viewkeeper.ledger.surveys`)."""
+        return self._database.reading()
 
     # Definitions, epochs and states: as published.
 
