@@ -6,7 +6,7 @@ the time, which is what `viewkeeper status` and its like are made of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -237,14 +237,14 @@ def folder_ledger(folder: Path, *, create: bool) -> str:
 
 
 def whats_behind(
-    outlines: Mapping[str, Outline], states: Mapping[str, ViewState], seen: Mapping[str, SourceObservation]
+    views: Collection[str], states: Mapping[str, ViewState], seen: Mapping[str, SourceObservation]
 ) -> dict[str, tuple[str, ...]]:
     """Of each view, the tables and views that it reads and that moved on since: tables were seen at another
     version, views hold other rows or are behind themselves."""
     found: dict[str, tuple[str, ...]] = {}
 
     def moved(table: str, version: str | None) -> bool:
-        if table in outlines:
+        if table in views:
             return states[table].snapshot != version or bool(behind(table))
         return table in seen and seen[table].version != version
 
@@ -254,7 +254,7 @@ def whats_behind(
             found[view] = tuple(table for table, version in vector.items() if moved(table, version))
         return found[view]
 
-    return {view: behind(view) for view in outlines}
+    return {view: behind(view) for view in views}
 
 
 def shown_reads(outline: Outline, outlines: Mapping[str, Outline]) -> tuple[str, ...]:

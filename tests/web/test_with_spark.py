@@ -99,7 +99,7 @@ def test_rows_verify_and_refresh_from_the_browser(
         re.compile(r"epoch \d+: \d views"), timeout=120_000
     )
     window.open("/sql")
-    page.get_by_label("Query").fill("SELECT store FROM by_store WHERE qty = 1 -- pinned")
+    page.get_by_label("Query").fill("SELECT store FROM by_store WHERE qty = 1 AND store > 2 -- pinned")
     page.get_by_role("button", name="Run").click()
     expect(page.locator("main tbody td")).to_have_text("4", timeout=60_000)
     page.get_by_label("Query").fill("DROP TABLE sales")

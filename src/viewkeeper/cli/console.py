@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from viewkeeper.cli.commands import DEFAULT_WAREHOUSE, open_warehouse
+from viewkeeper.cli.commands import open_warehouse
+from viewkeeper.cli.opening import find_place, ledger_url
 from viewkeeper.cli.output import Output
-from viewkeeper.define.project import Project, find_project, load_project
+from viewkeeper.define.place import find_project
+from viewkeeper.define.project import load_project
 from viewkeeper.errors import SetupError
-from viewkeeper.ledger import Ledger, sqlite_url
+from viewkeeper.ledger import Ledger
 from viewkeeper.survey import Survey
 
 TOKEN = "VIEWKEEPER_TOKEN"
@@ -47,7 +49,7 @@ def serve(output: Output, folder: Path | None, wanted: Wanted) -> int:
     needed = wanted.allow_actions or wanted.allow_sql
     token, made = serving.checked_token(listen, os.environ.get(TOKEN) or None, needed=needed)
     listening = serving.bound(listen)
-    survey = Survey(open_ledger(project), project.settings)
+    survey = Survey(Ledger.open(ledger_url(find_place(folder), create=True)), project.settings)
     feed = Feed(survey)
     actions = WarehouseActions(lambda: open_warehouse(project, feed.publish))
     url = listen.url(listening.getsockname()[1])
@@ -75,14 +77,3 @@ def serve(output: Output, folder: Path | None, wanted: Wanted) -> int:
     finally:
         actions.close()
     return 0
-
-
-def open_ledger(project: Project) -> Ledger:
-    """The ledger of a project's warehouse, without starting Spark."""
-    connection = project.settings.connection
-    if connection.ledger:
-        return Ledger.open(connection.ledger.resolve())
-    own = None if connection.master or connection.remote else connection.warehouse
-    folder = project.folder / (own or DEFAULT_WAREHOUSE)
-    folder.mkdir(parents=True, exist_ok=True)
-    return Ledger.open(sqlite_url(folder / "ledger.db"))

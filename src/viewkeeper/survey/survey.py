@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from viewkeeper.algebra.lattice import ForeignKey
-from viewkeeper.declaring import base_views_of, held_version
+from viewkeeper.declaring import base_views_of
 from viewkeeper.define.settings import Settings
 from viewkeeper.define.sources import SOURCES, SourceDefinition
 from viewkeeper.define.vdag import Vdag
@@ -21,9 +21,10 @@ from viewkeeper.ledger import Ledger, queries, schema, surveys
 from viewkeeper.ledger.records import FailureRecord, SourceObservation
 from viewkeeper.ledger.surveys import PastRefresh, Pulse
 from viewkeeper.library import KnownView, Library
+from viewkeeper.overview import whats_behind
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.steps import EpochPlan, Extract, Strategy
-from viewkeeper.remote_views import declared_by_people, tables_read
+from viewkeeper.remote_views import declared_by_people, join_of
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sql.quoting import parse_path
 from viewkeeper.survey.redacting import redacted, shown_options
@@ -181,7 +182,7 @@ class Survey:
             library = self._library(connection)
             seen = queries.observations(connection)
             sources = self._declared(connection)
-            held = {source.name: held_version(source, library) for source in sources}
+            held = {source.name: _held(source, library) for source in sources}
             wanted = [(name, version) for name, version in held.items() if version is not None]
             contents = surveys.source_contents(connection, wanted) if wanted else {}
         found = [
@@ -199,7 +200,7 @@ class Survey:
         with self._ledger.reading() as connection:
             library = self._library(connection)
             sources = self._declared(connection)
-        self._waiting = lags({source: held_version(source, library) for source in sources}, self._ledger)
+        self._waiting = lags({source: _held(source, library) for source in sources}, self._ledger)
 
     def _declared(self, connection: Connection) -> list[SourceDefinition]:
         return declared_by_people(
@@ -307,11 +308,11 @@ class Survey:
             table
             for name in moved
             if name in library.views
-            for table in dict.fromkeys(tables_read(library.views[name]))
+            for table in dict.fromkeys(_reads(library.views[name]))
         ]
         found = []
         for name, view in library.views.items():
-            for table in dict.fromkeys(tables_read(view)):
+            for table in dict.fromkeys(_reads(view)):
                 shared = name in moved and taken.count(table) > 1
                 if name in moved and table in extracts:
                     step = extracts[table]
@@ -332,7 +333,7 @@ def _views(
     seen: Mapping[str, SourceObservation],
     failure: FailureRecord | None,
 ) -> tuple[ViewFacts, ...]:
-    labels, behind = _labels(library), whats_behind(library, seen)
+    labels, behind = _labels(library), whats_behind(library.views, library.states, seen)
     said = (failure.error or "") if failure is not None else ""
     found = []
     for name in names:
@@ -355,7 +356,7 @@ def _views(
                 state.epoch,
                 view.analysis.relation is not None,
                 str(reason) if reason else None,
-                tables_read(view),
+                _reads(view),
                 behind[name],
                 last.get(name),
                 view.definition.comment,
@@ -374,20 +375,19 @@ def _labels(library: Library) -> dict[str, str]:
     }
 
 
-def whats_behind(library: Library, seen: Mapping[str, SourceObservation]) -> dict[str, tuple[str, ...]]:
-    """Of each view, the tables and views that it reads and that moved on since: tables were seen at another
-    version, views hold other rows or are behind themselves."""
-    found: dict[str, tuple[str, ...]] = {}
+def _reads(view: KnownView) -> tuple[str, ...]:
+    """The tables and views that a view reads, as its query names them."""
+    join = join_of(view)
+    if join is None:
+        return view.analysis.tables
+    return tuple(dict.fromkeys(".".join(parse_path(each.table)[1:]) for each in join.relations))
 
-    def moved(table: str, version: str | None) -> bool:
-        if table in library.views:
-            return library.states[table].snapshot != version or bool(found[table])
-        return table in seen and seen[table].version != version
 
-    for name in library.graph.order():
-        vector = library.states[name].vector
-        found[name] = tuple(table for table, version in vector.items() if moved(table, version))
-    return found
+def _held(source: SourceDefinition, library: Library) -> str | None:
+    """The version of a source that its base views hold."""
+    first = next(iter(source.all_tables), "")
+    state = library.states.get(base_views_of(source.name, library).get(first, ""))
+    return None if state is None else state.vector.get(first)
 
 
 def labels_of(names: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
@@ -406,7 +406,7 @@ def labels_of(names: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
 
 
 def _tables(library: Library) -> tuple[str, ...]:
-    graph = Vdag({name: tables_read(view) for name, view in library.views.items()})
+    graph = Vdag({name: _reads(view) for name, view in library.views.items()})
     return graph.sources(library.views)
 
 
