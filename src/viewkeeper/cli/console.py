@@ -17,8 +17,6 @@ from viewkeeper.errors import SetupError
 from viewkeeper.ledger import Ledger
 from viewkeeper.survey import Survey
 
-TOKEN = "VIEWKEEPER_TOKEN"
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -47,7 +45,7 @@ def serve(output: Output, folder: Path | None, wanted: Wanted) -> int:
         ) from error
     listen = serving.Listen.of(wanted.listen)
     needed = wanted.allow_actions or wanted.allow_sql
-    token, made = serving.checked_token(listen, os.environ.get(TOKEN) or None, needed=needed)
+    token, made = serving.checked_token(listen, os.environ.get("VIEWKEEPER_TOKEN") or None, needed=needed)
     listening = serving.bound(listen)
     survey = Survey(Ledger.open(ledger_url(find_place(folder), create=True)), project.settings)
     feed = Feed(survey)

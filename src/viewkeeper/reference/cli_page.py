@@ -16,6 +16,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "VIEWKEEPER_CACHE": "where jars are kept; else `viewkeeper` in `XDG_CACHE_HOME`, or in `~/.cache`",
     "VIEWKEEPER_DRIVER_MEMORY": "memory of an embedded Spark, such as `4g`; else half of the machine's, "
     "at most 8 GiB",
+    "VIEWKEEPER_TOKEN": "the token of the console, `viewkeeper serve`",
     "XDG_CACHE_HOME": "the user's cache",
 }
 """The variables that are looked at, besides those that settings name."""

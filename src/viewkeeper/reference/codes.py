@@ -121,6 +121,8 @@ LEDGER: Mapping[str, Meaning] = {
 }
 
 SETUP: Mapping[str, Meaning] = {
+    "VK-WEB-NOT-FOUND": ("the console has no such page", "begin at the graph"),
+    "VK-WEB-QUERY": ("Spark refuses a query of the console's", "the message is Spark's own"),
     "VK-INTERNAL": ("something happened that should not", "viewkeeper --debug shows where; please report it"),
     "VK-SETUP": ("the machine, the session or the catalog lacks something", "the message says what"),
     "VK-SETUP-FOLDER": ("a folder will not do", "choose another"),
