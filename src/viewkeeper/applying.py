@@ -20,6 +20,8 @@ from viewkeeper.maintainer import Maintainer
 from viewkeeper.remote_views import declared_by_people, is_base_view
 from viewkeeper.sql.quoting import parse_path, show_path
 
+RETIMED = "set the lag or schedule of"
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -40,7 +42,9 @@ def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_
         change = _change(library, wanted[name])
         if change is None:
             continue
-        if not dry_run:
+        if not dry_run and change == RETIMED:
+            maintainer.retime(name, wanted[name].definition.timing)
+        elif not dry_run:
             maintainer.create(replace(wanted[name].statement, replace=True))
         done.append(f"{change} {name}")
     views = [name for name, view in library.views.items() if not (view.hidden or is_base_view(view))]
@@ -98,7 +102,7 @@ def _wanted(maintainer: Maintainer, project: Project) -> dict[str, Wanted]:
         wanted[name] = Wanted(name, create, definition)
     for name in project.settings.unmet(wanted):
         raise DefinitionError(
-            f"{SETTINGS_NAME} expects something of the rows of {name}, and there is no such view",
+            f"{SETTINGS_NAME} says what is expected of {name}, and there is no such view",
             code="VK-PROJECT",
             hint="Write the name as the view's statement does.",
         )
@@ -113,7 +117,8 @@ def _creations(project: Project) -> Iterator[tuple[CreateView, str, Position | N
         view = CreateView(parse_path(name), cube.query, policy=cube.policy or project.settings.policy)
         for each in CreateCube(view).views:
             expected = project.settings.expectations_of(show_path(each.name))
-            yield replace(each, expectations=expected), SETTINGS_NAME, None
+            timing = project.settings.timing_of(show_path(each.name))
+            yield replace(each, expectations=expected, timing=timing), SETTINGS_NAME, None
 
 
 def _create_view(project: Project, statement: Statement) -> CreateView:
@@ -127,7 +132,12 @@ def _create_view(project: Project, statement: Statement) -> CreateView:
         )
     name = show_path(parsed.name)
     expected = (*parsed.expectations, *project.settings.expectations_of(name))
-    return replace(parsed, policy=parsed.policy or project.settings.policy_of(name), expectations=expected)
+    return replace(
+        parsed,
+        policy=parsed.policy or project.settings.policy_of(name),
+        expectations=expected,
+        timing=parsed.timing or project.settings.timing_of(name),
+    )
 
 
 def _in_order(wanted: Mapping[str, Wanted]) -> tuple[str, ...]:
@@ -151,4 +161,7 @@ def _change(library: Library, wanted: Wanted) -> str | None:
         return "created"
     # The session's time zone is not part of the project: a view keeps the one it was defined with.
     same_session = replace(wanted.definition, session=known.definition.session)
-    return None if same_session == known.definition else "replaced"
+    if same_session == known.definition:
+        return None
+    same_timing = replace(same_session, timing=known.definition.timing)
+    return RETIMED if same_timing == known.definition else "replaced"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.altering import Altering
+from viewkeeper.define.timing import Timing
 from viewkeeper.defining import relaid
 from viewkeeper.epochs import EpochRunner
 from viewkeeper.errors import RefreshError
@@ -48,6 +50,16 @@ class Housekeeping:
         definition = replace(known.definition, properties=tuple(asked.items()))
         after = relaid(self.engine, library, known, definition)
         return self._altered(library, after, "its table properties were set")
+
+    def retime(self, name: str, timing: Timing | None) -> EpochRecord | None:
+        """Say how fresh a view is to be; its rows and their storage stay."""
+        library = self._library()
+        known = library.views[name]
+        if known.definition.timing == timing:
+            return None
+        definition = replace(known.definition, timing=timing)
+        after = replace(known, definition_id=uuid.uuid4().hex, definition=definition)
+        return self._altered(library, after, "how fresh it is to be was set")
 
     def redefine(self, before: Library, defined: Sequence[KnownView]) -> EpochRecord | None:
         """Put a view that is defined anew in the place of the old one, with rows that are made of those that

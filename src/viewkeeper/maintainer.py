@@ -30,6 +30,7 @@ from viewkeeper.declaring import (
 )
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SWEEP, SourceDefinition, checked_options
+from viewkeeper.define.timing import Timing
 from viewkeeper.defining import Resolver, refuse_reserved
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
@@ -145,6 +146,7 @@ class Maintainer:
             policy=statement.policy,
             consistency=statement.consistency,
             expectations=statement.expectations,
+            timing=statement.timing,
         )
 
     def create(self, *statements: CreateView) -> EpochRecord | None:
@@ -155,6 +157,8 @@ class Maintainer:
             refuse_reserved(definition)
         with self.lease() as lease:
             before = library = self.library()
+            if (retimed := _only_retimed(before, definitions)) is not None:
+                return self._housekeeping(lease).retime(*retimed)
             defined: dict[str, KnownView] = {}
             for statement, definition in definitions:
                 if not self._is_wanted(before, statement, definition):
@@ -299,6 +303,11 @@ class Maintainer:
         followers = self._followers(after, views[-1].name)
         after = after.with_views(*followers)
         return self._redefine(lease, library, Redefinition((*views, *followers), drop=unread(after)))
+
+    def retime(self, name: str, timing: Timing | None) -> EpochRecord | None:
+        """Say how fresh a view is to be; ``None`` if that was said before. Nothing is computed."""
+        with self.lease() as lease:
+            return self._housekeeping(lease).retime(name, timing)
 
     def drop(self, name: str) -> EpochRecord:
         """Drop a view that no other view reads."""
@@ -466,6 +475,24 @@ class Maintainer:
             )
         self._emit(StepFinished(None, Phase.OBSERVE, time.monotonic() - started))
         return with_distinct(situation, known)
+
+    def look(self) -> dict[str, str | None]:
+        """The present versions of the tables that are read in place, remembered as seen."""
+        library, seen_at = self.library(), utc_now()
+        tables = [
+            table
+            for table in library.graph.sources(library.views)
+            if self.engine.observer.extracted(table) is None
+        ]
+        versions = self.engine.observer.stand_each(tables)
+        known = self.ledger.observations()
+        self.ledger.observe(
+            {
+                table: SourceObservation(version, seen_at, known[table].details if table in known else {})
+                for table, version in versions.items()
+            }
+        )
+        return versions
 
     def plan(self, names: Sequence[str], policy: str | None) -> tuple[EpochPlan, Situation]:
         """What a refresh of these views would do now. Touches nothing."""
@@ -725,6 +752,19 @@ class Maintainer:
             )
             for at, each in enumerate(constraints)
         ]
+
+
+def _only_retimed(
+    library: Library, definitions: Sequence[tuple[CreateView, ViewDefinition]]
+) -> tuple[str, Timing | None] | None:
+    """Name and timing of a view that is defined as before but for how fresh it is to be."""
+    if len(definitions) != 1 or not definitions[0][0].replace:
+        return None
+    name = show_path(definitions[0][1].name)
+    new, known = definitions[0][1], library.views.get(name)
+    if known is None or new.timing == known.definition.timing:
+        return None
+    return (name, new.timing) if replace(new, timing=known.definition.timing) == known.definition else None
 
 
 def _refuse_read(library: Library, name: str) -> None:

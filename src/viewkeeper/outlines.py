@@ -15,11 +15,12 @@ from typing import Any
 from viewkeeper.analyse.analysis import QueryText, Reason, TableHole
 from viewkeeper.codec import Codec
 from viewkeeper.define.definitions import NAMESPACE, Expectation, OnViolation
+from viewkeeper.define.timing import Schedule, TargetLag, Timing
 from viewkeeper.errors import NotFoundError, Position
 from viewkeeper.ledger.records import ViewRecord
 from viewkeeper.sql.quoting import parse_path, show_path
 
-_CODEC = Codec((Position, Reason, TableHole, QueryText, OnViolation, Expectation))
+_CODEC = Codec((Position, Reason, TableHole, QueryText, OnViolation, Expectation, TargetLag, Schedule))
 _STRONG = "strong"
 
 
@@ -39,6 +40,8 @@ class Outline:
     """Of a view that is swept: the remote tables that its query names."""
     consistency: str | None = None
     """Of a view that is swept: which states of its tables it shows."""
+    timing: Timing | None = None
+    """How fresh the service keeps it."""
 
     @classmethod
     def of(cls, record: ViewRecord) -> Outline:
@@ -56,6 +59,7 @@ class Outline:
             _CODEC.decode(analysis["reason"]),
             joined,
             None if joined is None else definition.get("consistency") or _STRONG,
+            _CODEC.decode(definition.get("timing")),
         )
 
     @property

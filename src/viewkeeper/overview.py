@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from viewkeeper.codec import Codec
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import LedgerError, NotFoundError, ViewkeeperError
-from viewkeeper.ledger import FailureRecord, Ledger, SourceObservation, ViewState, sqlite_url
+from viewkeeper.ledger import FailingView, FailureRecord, Ledger, SourceObservation, ViewState, sqlite_url
 from viewkeeper.markup import block, html, moment
 from viewkeeper.outlines import Outline, find_view, is_hidden
 from viewkeeper.outlooks import Outlook, outlook
@@ -64,7 +64,7 @@ class Overview:
         """How fresh each view is: against the sources as they were last looked at."""
         outlines, states = self.outlines(), self._ledger.states()
         seen, last = self._ledger.observations(), self._ledger.last_refreshes()
-        behind = whats_behind(outlines, states, seen)
+        behind, failing = whats_behind(outlines, states, seen), self._ledger.failing()
         return Status(
             ViewStatus(
                 name,
@@ -77,6 +77,8 @@ class Overview:
                 dict(states[name].vector),
                 shown_reads(outline, outlines),
                 outline.consistency,
+                str(outline.timing) if outline.timing else None,
+                *_trouble(failing.get(name)),
             )
             for name, outline in outlines.items()
             if not outline.hidden
@@ -128,6 +130,13 @@ class Overview:
             lag.seconds if isinstance(lag, Lag) else None,
             lag.message if isinstance(lag, ViewkeeperError) else None,
         )
+
+    def resume(self, view: str) -> bool:
+        """Let the service try a view again that it left alone; ``False`` if it did not."""
+        name = self._find(view)
+        found = self._ledger.failing().get(name)
+        self._ledger.forgive([name])
+        return found is not None
 
     def swept(self, view: str, epoch: int | None = None) -> SweptState | None:
         """What brought a view over remote tables to the state that it shows in an epoch (none given: the
@@ -265,6 +274,11 @@ def shown_reads(outline: Outline, outlines: Mapping[str, Outline]) -> tuple[str,
         is_shown = read is None or not read.hidden
         found |= dict.fromkeys((table,) if read is None or is_shown else shown_reads(read, outlines))
     return tuple(found)
+
+
+def _trouble(failing: FailingView | None) -> tuple[int, bool, str | None]:
+    """How often a view failed in a row, whether it is suspended, and why it failed last."""
+    return (0, False, None) if failing is None else (failing.failures, failing.suspended, failing.reason)
 
 
 def _base_views(source: str, outlines: Mapping[str, Outline]) -> dict[str, str]:

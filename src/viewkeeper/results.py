@@ -288,6 +288,14 @@ class ViewStatus:
     reads: tuple[str, ...]
     consistency: str | None = None
     """Of a view over remote tables: which of their states it shows."""
+    timing: str | None = None
+    """How fresh the service keeps it: its target lag, or its schedule."""
+    failures: int = 0
+    """How many of its refreshes failed in a row, where the service tried."""
+    suspended: bool = False
+    """Whether the service leaves it alone until it is resumed."""
+    problem: str | None = None
+    """Why its last refresh failed."""
 
     @property
     def state(self) -> str:

@@ -31,6 +31,7 @@ from viewkeeper.analyse.statements import (
     ExplainView,
     Passthrough,
     RefreshView,
+    RetimeView,
     ShowSources,
     ShowViews,
     parse_statement,
@@ -108,6 +109,9 @@ class Warehouse(Overview):
                 return self._refresh_rows([] if record is None else epoch_of(record).views)
             case AlterView():
                 record = self._maintainer.alter(self._find(_text(parsed.name)), dict(parsed.properties))
+                return self._refresh_rows([] if record is None else epoch_of(record).views)
+            case RetimeView():
+                record = self._maintainer.retime(self._find(_text(parsed.name)), parsed.timing)
                 return self._refresh_rows([] if record is None else epoch_of(record).views)
             case RefreshView():
                 full = "full" if parsed.full else None
@@ -206,6 +210,11 @@ class Warehouse(Overview):
         prices = self._maintainer.remote_prices(names)
         return Plan(plan, expected_window(self._ledger, plan, names), prices)
 
+    def look(self) -> dict[str, str | None]:
+        """The versions that the sources have now, without reading them; those of tables that are read in
+        place. :meth:`status` tells by them what is stale."""
+        return self._maintainer.look() if self.views() else {}
+
     def explain(self, view: str) -> Explanation:
         """How a view is kept, and what the next refresh would do with it."""
         name = self._find(view)
@@ -289,6 +298,11 @@ class Warehouse(Overview):
     def catalog(self) -> str:
         """The catalog in which views and their storage are."""
         return self._default[0]
+
+    @property
+    def ledger(self) -> Ledger:
+        """The record of epochs."""
+        return self._ledger
 
     @property
     def spark(self) -> SparkSession:

@@ -12,6 +12,7 @@ from viewkeeper.analyse.cubes import nodes_of
 from viewkeeper.analyse.parsing import NotParsed, SqlText, tokenize
 from viewkeeper.analyse.refusals import closing
 from viewkeeper.define.definitions import ColumnSpec, Expectation, OnViolation
+from viewkeeper.define.timing import TargetLag, Timing, read_interval, read_schedule, read_zone
 from viewkeeper.errors import DefinitionError
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ class CreateView:
     consistency: str | None = None
     with_data: bool = True
     expectations: tuple[Expectation, ...] = ()
+    timing: Timing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,14 @@ class AlterView:
 
 
 @dataclass(frozen=True, slots=True)
+class RetimeView:
+    """``ALTER MATERIALIZED VIEW v SET TARGET LAG … | SET SCHEDULE CRON …``, or ``UNSET``."""
+
+    name: tuple[str, ...]
+    timing: Timing | None
+
+
+@dataclass(frozen=True, slots=True)
 class ShowViews:
     """``SHOW MATERIALIZED VIEWS``."""
 
@@ -124,6 +134,7 @@ Statement: TypeAlias = (
     CreateView
     | CreateCube
     | AlterView
+    | RetimeView
     | RefreshView
     | ExplainView
     | DropView
@@ -161,10 +172,7 @@ def parse_statement(sql: str) -> Statement:
                 return _create_source(cursor, or_replace=or_replace)
         case "ALTER" if cursor.take("MATERIALIZED"):
             cursor.expect("VIEW")
-            name = cursor.name()
-            cursor.expect("SET")
-            cursor.expect("TBLPROPERTIES")
-            return cursor.last(AlterView(name, cursor.list(_property)))
+            return cursor.last(_alter(cursor))
         case "REFRESH" if cursor.take("MATERIALIZED"):
             cursor.expect("VIEW")
             return cursor.last(RefreshView(cursor.name(), full=cursor.take("FULL")))
@@ -283,6 +291,21 @@ def _create(cursor: _Cursor, *, or_replace: bool) -> CreateView:
     return replace(view, query=cursor.text.sql[start : cursor.text.tokens[-1].end + 1], query_start=start)
 
 
+def _alter(cursor: _Cursor) -> AlterView | RetimeView:
+    name = cursor.name()
+    if cursor.take("UNSET"):
+        if not (cursor.take("TARGET", "LAG") or cursor.take("SCHEDULE")):
+            raise cursor.error("TARGET LAG or SCHEDULE")
+        return RetimeView(name, None)
+    cursor.expect("SET")
+    timing = _timing(cursor)
+    if timing is not None:
+        return RetimeView(name, timing)
+    if not cursor.take("TBLPROPERTIES"):
+        raise cursor.error("TBLPROPERTIES, TARGET LAG or SCHEDULE CRON")
+    return AlterView(name, cursor.list(_property))
+
+
 def _create_source(cursor: _Cursor, *, or_replace: bool) -> CreateSource:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.identifier("a name")
@@ -317,9 +340,46 @@ def _read_clause(cursor: _Cursor, view: CreateView) -> tuple[str, CreateView]:
         return "CONSISTENCY", replace(view, consistency=_one_of(cursor, ("strong", "complete")))
     if cursor.take("WITH", "NO", "DATA"):
         return "WITH NO DATA", replace(view, with_data=False)
+    timing = _timing(cursor)
+    if timing is not None:
+        return "TARGET LAG or SCHEDULE", replace(view, timing=timing)
     raise cursor.error(
-        "AS, COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES, REFRESH POLICY, CONSISTENCY or WITH NO DATA"
+        "AS, COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES, REFRESH POLICY, TARGET LAG, SCHEDULE CRON, "
+        "CONSISTENCY or WITH NO DATA"
     )
+
+
+def _timing(cursor: _Cursor) -> Timing | None:
+    """``TARGET LAG '…'`` or ``SCHEDULE CRON '…' [AT TIME ZONE '…']``, if one of them stands here."""
+    if cursor.take("TARGET", "LAG"):
+        return TargetLag(_understood(cursor, "an interval in quotes", read_interval))
+    if not cursor.take("SCHEDULE"):
+        return None
+    cursor.expect("CRON")
+    schedule = _understood(cursor, "a cron expression in quotes", read_schedule)
+    if not (cursor.take("AT", "TIME", "ZONE") or cursor.take("AT TIME ZONE")):
+        return schedule
+
+    def zone(name: str) -> str:
+        read_zone(name)
+        return name
+
+    return replace(schedule, time_zone=_understood(cursor, "a time zone in quotes", zone))
+
+
+def _understood(cursor: _Cursor, expected: str, read: Callable[[str], T]) -> T:
+    """What a quoted text says; if it says nothing, the error stands where the text does."""
+    place = cursor.index
+    said = cursor.string(expected)
+    try:
+        return read(said)
+    except ValueError as error:
+        raise DefinitionError(
+            str(error),
+            code="VK-TIMING",
+            position=cursor.text.position(place),
+            hint="For example TARGET LAG '5 minutes', or SCHEDULE CRON '0 6 * * 1-5'.",
+        ) from error
 
 
 def _column_or_expectation(cursor: _Cursor) -> ColumnSpec | Expectation:

@@ -343,6 +343,35 @@ def status(
     raise typer.Exit(reading.status(Output(json=json), project))
 
 
+@app.command()
+def run(
+    ctx: typer.Context,
+    project: ProjectFolder = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(help="HOST:PORT of the probes and metrics.", show_default="as in viewkeeper.yml"),
+    ] = None,
+    log: Annotated[str | None, typer.Option(help="text or json.", show_default="text on a terminal")] = None,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due now, and end.")] = False,
+) -> None:
+    """Keep the views fresh: each within its target lag, or by its schedule."""
+    if log not in (None, "text", "json"):
+        raise typer.BadParameter("--log is text or json")
+    from viewkeeper.cli import service
+
+    debug = bool(ctx.find_root().params.get("debug"))
+    raise typer.Exit(service.run(project, listen, log, once=once, debug=debug))
+
+
+@app.command()
+def resume(view: View, project: ProjectFolder = None, *, json: Json = False) -> None:
+    """Let the service try a view again that it suspended. Needs no Spark."""
+    from viewkeeper.cli import service
+
+    raise typer.Exit(service.resume(Output(json=json), project, view))
+
+
 @app.command(short_help="Recompute views as recorded, and compare row by row.")
 def verify(
     views: Views = None,

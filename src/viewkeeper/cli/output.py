@@ -13,6 +13,7 @@ propagate   ``id``, ``source_versions``, ``views`` [{view, strategy, inserted, d
 repair      ``epoch``, as for refresh
 explain     ``view``, ``incremental``, ``reason``, ``strategy``, ``sql``
 status      ``views`` [{view, epoch, refreshed_at, strategy, incremental, reason, stale, versions, reads, …}]
+resume      ``view``, ``resumed``
 verify      ``ok``, ``views`` [{view, ok, missing, extra, epoch}]; with ``--constraints``:
             ``ok``, ``constraints`` [{constraint, ok, violations, example}]
 history     ``epochs`` [epoch, as for refresh], newest first

@@ -11,6 +11,7 @@ from viewkeeper.cli.output import Output
 from viewkeeper.cli.tables import (
     estimates_table,
     history_table,
+    problems,
     sources_table,
     status_table,
     view_history_table,
@@ -34,7 +35,7 @@ def status(output: Output, folder: Path | None) -> int:
 def status_texts(views: Status, declared: list[SourceStatus]) -> list[RenderableType]:
     """The status for people."""
     none = "No views yet. `viewkeeper refresh` creates those of the project."
-    shown: list[RenderableType] = [status_table(views) if views else none]
+    shown: list[RenderableType] = [status_table(views) if views else none, *problems(views)]
     return [*shown, "", sources_table(declared)] if declared else shown
 
 

@@ -113,7 +113,7 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
     for view in views:
         table.add_row(
             short[view.view],
-            f"[yellow]{view.state}" if view.state != "fresh" else view.state,
+            _state(view),
             "" if view.epoch is None else str(view.epoch),
             _moment(view.refreshed_at),
             _strategy(view.strategy or ""),
@@ -121,6 +121,23 @@ def status_table(views: Sequence[ViewStatus]) -> Table:
             escape(", ".join(view.reads)),
         )
     return table
+
+
+def problems(views: Sequence[ViewStatus]) -> list[str]:
+    """Why the service could not refresh views, and what to do about those that it suspended."""
+    told = []
+    for view in views:
+        if view.problem is not None:
+            remedy = f"\nTo let it be tried again: viewkeeper resume {view.view}" if view.suspended else ""
+            told.append(f"\n{view.view}: {view.problem}{remedy}")
+    return told
+
+
+def _state(view: ViewStatus) -> str:
+    told = f"[yellow]{view.state}" if view.state != "fresh" else view.state
+    if view.suspended:
+        return f"{told}\n[red]suspended"
+    return f"{told}\n[yellow]failed {view.failures} times" if view.failures else told
 
 
 def _kept(view: ViewStatus) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from viewkeeper.define.timing import Timing
+
 NAMESPACE = "_viewkeeper"
 """Where storage is, and what people do not see."""
 
@@ -68,6 +70,8 @@ class ViewDefinition:
     consistency: str | None = None
     """Of a view that is swept: *strong* or *complete*."""
     expectations: tuple[Expectation, ...] = ()
+    timing: Timing | None = None
+    """How fresh the service keeps it; ``None``: as fresh as those that read it need."""
 
     @property
     def looked_at(self) -> tuple[Expectation, ...]:

@@ -8,6 +8,7 @@ Example::
       # catalog: lake
       # ledger: {env: VIEWKEEPER_LEDGER}
     policy: auto
+    target_lag: 15 minutes            # or schedule: {cron: 0 6 * * 1-5, time_zone: Europe/Berlin}
     sources:
       orders: {kind: files, options: {path: deliveries/orders, format: csv, header: true}}
     keys:
@@ -19,6 +20,7 @@ Example::
     views:
       sR_sales:
         policy: incremental
+        target_lag: 5 minutes
         expectations:
           sold: {expect: quantity > 0, on_violation: drop row}
     cubes:
@@ -28,47 +30,23 @@ Example::
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from viewkeeper.define.definitions import Expectation, OnViolation
-from viewkeeper.errors import SetupError
+from viewkeeper.define.fields import Interval, Name, Reference, Strict
+from viewkeeper.define.service_settings import ServiceSettings
+from viewkeeper.define.timing import TargetLag, Timing, read_schedule, read_zone
 from viewkeeper.sql.quoting import parse_path
 
 Policy = Literal["auto", "incremental", "incremental strict", "full"]
-Name = Annotated[str, Field(min_length=1)]
 Columns = Annotated[tuple[Name, ...], Field(min_length=1, strict=False)]
 
-_LAG = re.compile(r"\d+ (second|minute|hour|day)s?")
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Reference(_Strict):
-    """A value that is kept elsewhere, since it may be a secret: in an environment variable."""
-
-    env: Name
-
-    def resolve(self) -> str:
-        """The value; raises ``VK-SETUP-SECRET`` naming the variable when it is not set."""
-        value = os.environ.get(self.env)
-        if not value:
-            raise SetupError(
-                f"the environment variable {self.env} is not set",
-                code="VK-SETUP-SECRET",
-                hint="viewkeeper.yml refers to it; set it before you run viewkeeper.",
-            )
-        return value
-
-
-class Connection(_Strict):
+class Connection(Strict):
     """Where Spark, the catalog and the ledger are. Nothing given: an embedded warehouse."""
 
     warehouse: Name | None = None
@@ -92,7 +70,7 @@ class Connection(_Strict):
         return self
 
 
-class ForeignKey(_Strict):
+class ForeignKey(Strict):
     """Every row's ``columns`` are found in the key of the table that it references."""
 
     table: Name
@@ -103,7 +81,7 @@ class ForeignKey(_Strict):
     """Its columns, where they are not its declared key."""
 
 
-class Dependency(_Strict):
+class Dependency(Strict):
     """Rows that agree on ``columns`` agree on what these determine, such as city → region."""
 
     table: Name
@@ -111,21 +89,42 @@ class Dependency(_Strict):
     determine: Columns
 
 
-class _Refreshing(_Strict):
+class ScheduleSettings(Strict):
+    """When a view is refreshed; without a time zone, by that of the session in which it was defined."""
+
+    cron: Name
+    time_zone: Name | None = None
+
+    @model_validator(mode="after")
+    def _can_be_followed(self) -> ScheduleSettings:
+        if self.time_zone is not None:
+            read_zone(self.time_zone)
+        read_schedule(self.cron, self.time_zone)
+        return self
+
+
+class _Refreshing(Strict):
     policy: Policy | None = None
     """How to refresh: the cheapest way, by deltas wherever there is a rule, by deltas or not at all, anew."""
     consistency: Name | None = None
-    target_lag: Name | None = None
+    target_lag: Interval | None = None
+    schedule: ScheduleSettings | None = None
 
-    @field_validator("target_lag")
-    @classmethod
-    def _is_lag(cls, lag: str | None) -> str | None:
-        if lag is not None and not _LAG.fullmatch(lag):
-            raise ValueError("write a number and a unit, such as '15 minutes'")
-        return lag
+    @model_validator(mode="after")
+    def _one_timing(self) -> _Refreshing:
+        if self.target_lag is not None and self.schedule is not None:
+            raise ValueError("target_lag and schedule exclude each other")
+        return self
+
+    @property
+    def timing(self) -> Timing | None:
+        """How fresh a view is to be, if it is said here."""
+        if self.target_lag is not None:
+            return TargetLag(self.target_lag)
+        return read_schedule(self.schedule.cron, self.schedule.time_zone) if self.schedule else None
 
 
-class ExpectationSettings(_Strict):
+class ExpectationSettings(Strict):
     """What is to be true of every row of a view, and what happens to rows for which it is not."""
 
     expect: Name
@@ -140,7 +139,7 @@ class ViewSettings(_Refreshing):
     expectations: dict[str, ExpectationSettings] = Field(default_factory=dict)
 
 
-class CubeSettings(_Strict):
+class CubeSettings(Strict):
     """A view for each set of keys that the query groups by."""
 
     query: Name
@@ -148,7 +147,7 @@ class CubeSettings(_Strict):
     policy: Policy | None = None
 
 
-class SourceSettings(_Strict):
+class SourceSettings(Strict):
     """A source that is not simply a table of the catalog, as ``CREATE SOURCE`` declares it; paths of files
     may be relative to the project's folder."""
 
@@ -195,6 +194,7 @@ class Settings(_Refreshing):
     dependencies: tuple[Dependency, ...] = Field(default=(), strict=False)
     views: dict[str, ViewSettings] = Field(default_factory=dict)
     cubes: dict[str, CubeSettings] = Field(default_factory=dict)
+    service: ServiceSettings = ServiceSettings()
 
     def referenced(self, fk: ForeignKey) -> Columns:
         """The columns that a foreign key refers to: those it names, or the declared key, or its own names."""
@@ -202,21 +202,30 @@ class Settings(_Refreshing):
 
     def expectations_of(self, view: str) -> tuple[Expectation, ...]:
         """What is expected of the rows of a view, by its whole name or the end of it."""
-        path = parse_path(view.casefold())
-        named = [own for name, own in self.views.items() if path[-len(_path(name)) :] == _path(name)]
         return tuple(
             Expectation(name, each.expect, OnViolation(each.on_violation))
-            for own in named
+            for own in self._own(view)
             for name, each in own.expectations.items()
         )
 
+    def timing_of(self, view: str) -> Timing | None:
+        """How fresh a view is to be: what is said of it, else of the whole project."""
+        said = (own.timing for own in self._own(view))
+        return next((timing for timing in said if timing is not None), self.timing)
+
+    def _own(self, view: str) -> list[ViewSettings]:
+        path = parse_path(view.casefold())
+        return [own for name, own in self.views.items() if path[-len(_path(name)) :] == _path(name)]
+
     def unmet(self, views: Iterable[str]) -> list[str]:
-        """The names under which rows are expected to be something, and that none of these views has."""
+        """The names of which something is expected that nobody else says, and that none of these views has:
+        of their rows, or how fresh they are."""
         paths = [parse_path(view.casefold()) for view in views]
         return [
             name
             for name, own in self.views.items()
-            if own.expectations and not any(path[-len(_path(name)) :] == _path(name) for path in paths)
+            if (own.expectations or own.timing)
+            and not any(path[-len(_path(name)) :] == _path(name) for path in paths)
         ]
 
     def policy_of(self, view: str) -> Policy | None:

@@ -179,6 +179,19 @@ class Observer:
                 {table: versions[table] for table in wanted}, {}, dict(zip(stored, facts, strict=True))
             )
 
+    def stand_each(self, tables: Iterable[str]) -> dict[str, str | None]:
+        """Where each of these tables stands; those that do not answer are left out."""
+
+        def standing(each: tuple[Source, Iterable[str]]) -> Mapping[str, str | None]:
+            try:
+                return _standing(*each)
+            except SourceError:
+                return {}
+
+        with _asking() as pool:
+            found = pool.map(standing, self._by_source(dict.fromkeys(tables)).items())
+            return {table: version for each in found for table, version in each.items()}
+
     def look_into(
         self, observed: Observed, spans: Sequence[Span], identities: Mapping[str, str | None]
     ) -> None:

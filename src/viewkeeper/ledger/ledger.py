@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from datetime import datetime, timezone
 from types import TracebackType
 
@@ -29,6 +30,7 @@ from viewkeeper.ledger.database import Database
 from viewkeeper.ledger.records import (
     Chore,
     EpochRecord,
+    FailingView,
     FailureRecord,
     JsonObject,
     LastRefresh,
@@ -220,8 +222,7 @@ class Ledger:
 
     def abandon(self, lease: Lease, epoch_id: int, error: str) -> None:
         """Give the epoch up and say why. Its intents become chores; its id stays used."""
-        # The reason comes from anywhere, a JVM included; it must not fail for a character in it.
-        kept = "".join(character if schema.is_storable(character) else "\ufffd" for character in error)
+        kept = schema.storable(error)
         with self._database.writing() as connection:
             leases.require(connection, lease)
             publishing.require_open(connection, lease, epoch_id)
@@ -258,6 +259,35 @@ class Ledger:
         """Epochs that were begun and given up, or whose process died; newest first."""
         with self._database.reading() as connection:
             return queries.failures(connection, limit)
+
+    # Views that fail again and again.
+
+    def failing(self) -> dict[str, FailingView]:
+        """The views whose last refreshes failed, as they are defined now."""
+        with self._database.reading() as connection:
+            return queries.failing(connection)
+
+    def note_failure(
+        self, view: str, definition_id: str, reason: str, *, suspend_after: int | None
+    ) -> FailingView:
+        """One more failure of a view in a row; the so many-th suspends it. ``None``: none does."""
+        with self._database.writing() as connection:
+            before = queries.failing(connection).get(view)
+            failures = 1 if before is None else before.failures + 1
+            suspended = suspend_after is not None and failures >= suspend_after
+            suspended |= before is not None and before.suspended
+            why = schema.storable(reason)
+            found = FailingView(view, definition_id, failures, self._now(), why, suspended)
+            connection.execute(delete(schema.failing).where(schema.failing.c.view == view))
+            connection.execute(insert(schema.failing), asdict(found))
+            return found
+
+    def forgive(self, views: Iterable[str]) -> None:
+        """Forget that views failed: they were refreshed, or are to be tried again."""
+        wanted = list(views)
+        if wanted:
+            with self._database.writing() as connection:
+                connection.execute(delete(schema.failing).where(schema.failing.c.view.in_(wanted)))
 
     def chores(self) -> tuple[Chore, ...]:
         """What is left to do, oldest first: redo chores of published epochs, and intents of epochs that

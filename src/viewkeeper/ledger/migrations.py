@@ -95,6 +95,15 @@ MIGRATIONS: tuple[Migration, ...] = (
                 PRIMARY KEY (source, version))""",
         ),
     ),
+    Migration(
+        5,
+        "views that fail, how often in a row, and which of them are suspended",
+        (
+            """CREATE TABLE vk_failing (
+                view TEXT PRIMARY KEY, definition_id TEXT NOT NULL, failures BIGINT NOT NULL,
+                failed_at {time} NOT NULL, reason TEXT NOT NULL, suspended BOOLEAN NOT NULL)""",
+        ),
+    ),
 )
 
 LATEST = MIGRATIONS[-1].version

@@ -15,6 +15,7 @@ from viewkeeper.ledger.records import (
     Chore,
     ChoreKind,
     EpochRecord,
+    FailingView,
     FailureRecord,
     JsonObject,
     LastRefresh,
@@ -294,6 +295,14 @@ def source_version(connection: Connection, source: str, version: str) -> JsonObj
     wanted = (table.c.source == source) & (table.c.version == version)
     found: JsonObject | None = connection.scalar(select(table.c.content).where(wanted))
     return found
+
+
+def failing(connection: Connection) -> dict[str, FailingView]:
+    """Views whose last refreshes failed; what failed under an earlier definition does not count."""
+    table, known = schema.failing, schema.definitions
+    same = (known.c.name == table.c.view) & (known.c.definition_id == table.c.definition_id)
+    query = select(table).join(known, same).where(known.c.ended_in.is_(None)).order_by(table.c.view)
+    return {row.view: FailingView(*row) for row in connection.execute(query)}
 
 
 def rates(connection: Connection) -> JsonObject | None:

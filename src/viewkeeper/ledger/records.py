@@ -121,6 +121,19 @@ class FailureRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class FailingView:
+    """A view whose last refreshes failed: how many in a row, when the last of them, and why. One that is
+    ``suspended`` is left alone until it is resumed or defined anew."""
+
+    view: str
+    definition_id: str
+    failures: int
+    failed_at: datetime
+    reason: str
+    suspended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NewPropagation:
     """Computed deltas to keep: the plan that installs them, and for each view the table that holds its delta
     and what was counted in it."""

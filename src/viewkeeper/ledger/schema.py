@@ -50,6 +50,12 @@ class Verbatim(TypeDecorator[str]):
         return value
 
 
+def storable(text: str) -> str:
+    """The text, with what neither database can hold replaced: what comes from anywhere, a JVM included, must
+    not fail for a character in it."""
+    return "".join(character if is_storable(character) else "\ufffd" for character in text)
+
+
 def is_storable(text: str) -> bool:
     """Whether both databases can hold this text.
 
@@ -229,6 +235,17 @@ source_versions = Table(
     Column("source", Verbatim, primary_key=True),
     Column("version", Verbatim, primary_key=True),
     Column("content", JsonText, nullable=False),
+)
+
+failing = Table(
+    "vk_failing",
+    metadata,
+    Column("view", Verbatim, primary_key=True),
+    Column("definition_id", Verbatim, nullable=False),
+    Column("failures", BigInteger, nullable=False),
+    Column("failed_at", UtcTime, nullable=False),
+    Column("reason", Verbatim, nullable=False),
+    Column("suspended", Boolean, nullable=False),
 )
 
 calibrations = Table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from viewkeeper.algebra import aggregates, expressions, relations, scalars, summary_delta
 from viewkeeper.analyse import analysis
 from viewkeeper.codec import Codec
-from viewkeeper.define import definitions, sources
+from viewkeeper.define import definitions, sources, timing
 from viewkeeper.errors import Position
 from viewkeeper.plan import hidden_state, layout, methods, prices, propagation, steps
 
@@ -51,6 +51,8 @@ CODEC = Codec(
         definitions.OnViolation,
         definitions.Expectation,
         definitions.ViewDefinition,
+        timing.TargetLag,
+        timing.Schedule,
         sources.SourceDefinition,
         layout.Layout,
         hidden_state.Trial,

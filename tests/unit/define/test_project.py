@@ -9,6 +9,7 @@ from pyspark.pipelines.cli import load_pipeline_spec
 
 from viewkeeper.define.project import find_project, load_project, split_statements
 from viewkeeper.define.template import init_project
+from viewkeeper.define.timing import Schedule, TargetLag
 from viewkeeper.errors import DefinitionError, SetupError
 
 SPEC = "name: shop\nstorage: file:///tmp/x\nlibraries:\n  - glob: {include: transformations/**}\n"
@@ -148,10 +149,14 @@ target_lag: 15 minutes
 foreign_keys: [{table: pos, columns: [storeID], references: stores}]
 dependencies: [{table: stores, columns: [city], determine: [region]}]
 sources: {crm: {kind: postgres, options: {password: {env: PW}}}}
-views: {v: {policy: full}}
+views: {v: {policy: full, schedule: {cron: 0 6 * * *, time_zone: Asia/Tokyo}}}
+service: {grace: 1 minute, alerts: [{command: [notify, now]}]}
 """
     found = load_project(make(tmp_path, settings=settings)).settings
     assert (found.policy_of("v"), found.policy_of("w")) == ("full", "incremental")
+    assert found.timing_of("lake.default.V") == Schedule("0 6 * * *", "Asia/Tokyo")
+    assert found.timing_of("w") == TargetLag(900)
+    assert (found.service.grace, found.service.alerts[0].command) == (60, ("notify", "now"))
     assert found.foreign_keys[0].columns == ("storeID",)
     assert found.dependencies[0].determine == ("region",)
     assert found.connection.ledger is not None
@@ -169,7 +174,17 @@ views: {v: {policy: full}}
         ("connection: {remote: x, master: y, catalog: z}\n", "master and remote exclude each other"),
         ("connection: {remote: x}\n", "remote needs a catalog"),
         ("keys: {orders: []}\n", "keys.orders"),
-        ("target_lag: soon\n", "such as '15 minutes'"),
+        ("target_lag: soon\n", "such as '1 hour 30 minutes'"),
+        ("target_lag: 300\n", "write numbers and units"),
+        ("target_lag: 1 hour\nschedule: {cron: 0 6 * * *}\n", "exclude each other"),
+        ("views: {v: {schedule: {cron: 0 25 * * *}}}\n", "bad hour"),
+        ("schedule: {cron: 0 6 * * *, time_zone: Mars}\n", "no time zone 'Mars'"),
+        ("service: {listen: 8170}\n", "service.listen"),
+        ("service: {listen: localhost}\n", "no address"),
+        ("service: {backoff: {first: 2 hours}}\n", "longest is shorter than first"),
+        ("service: {lineage: {url: 'file:///etc/passwd'}}\n", "http:// or https://"),
+        ("service: {alerts: [{command: 'rm -rf x'}]}\n", "as a list"),
+        ("service: {alerts: [{timeout: 5 seconds}]}\n", "a command or a webhook"),
     ],
 )
 def test_bad_settings_are_refused_with_file_line_and_field(tmp_path: Path, settings: str, words: str) -> None:

@@ -1,0 +1,136 @@
+"""What the service remembers of the views: when each was last known to be fresh, and what refreshes take.
+
+It is read from the ledger at the start, so that a restart knows nearly as much; what others refresh counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from viewkeeper.define.definitions import ViewDefinition
+from viewkeeper.define.service_settings import BackoffSettings
+from viewkeeper.define.timing import Schedule, TargetLag, next_time
+from viewkeeper.ledger import EpochRecord, FailingView, SourceObservation
+from viewkeeper.library import Library
+from viewkeeper.service.backoff import not_before
+from viewkeeper.service.schedule import Demand
+
+_LAST = 5
+_UNKNOWN_SECONDS = 5.0
+_NEVER = 0.0
+_CAUTION = 1.5
+"""Refreshes may take that much longer than the last ones did."""
+
+
+class Memory:
+    """Moments are aware and in UTC."""
+
+    def __init__(self) -> None:
+        self.fresh_at: dict[str, datetime] = {}
+        self._started: dict[str, datetime] = {}
+        self._seconds: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_LAST))
+        self._overheads: deque[float] = deque(maxlen=_LAST)
+
+    def learn(self, epochs: Sequence[EpochRecord]) -> None:
+        """Take in published epochs, oldest first."""
+        for epoch in epochs:
+            taken = sum(epoch.seconds.values())
+            started = epoch.published_at - timedelta(seconds=taken)
+            spent = 0.0
+            for view in epoch.views:
+                seconds = view.compute_seconds + view.install_seconds
+                spent += seconds
+                if view.strategy != "unchanged":
+                    self._seconds[view.view].append(seconds)
+                self.refreshed([view.view], started)
+            self._overheads.append(max(0.0, taken - spent))
+
+    def refreshed(self, views: Iterable[str], started: datetime) -> None:
+        """These views show their sources as they were then, or later."""
+        for view in views:
+            self._started[view] = started
+            self.fresh_at[view] = max(started, self.fresh_at.get(view, started))
+
+    def looked(self, library: Library, observations: Mapping[str, SourceObservation]) -> None:
+        """The sources were looked at: views that hold what was found are fresh as of then."""
+        fresh: dict[str, datetime] = {}
+        for view in library.graph.order():
+            state = library.states[view]
+            moments = []
+            for table, held in state.vector.items():
+                if table in library.views:
+                    in_step = table in fresh and library.states[table].snapshot == held
+                    moments.append(fresh[table] if in_step else None)
+                else:
+                    seen = observations.get(table)
+                    moments.append(seen.observed_at if seen is not None and seen.version == held else None)
+            known = [moment for moment in moments if moment is not None]
+            if state.snapshot is not None and known and len(known) == len(moments):
+                fresh[view] = min(known)
+        for view, moment in fresh.items():
+            self.fresh_at[view] = max(moment, self.fresh_at.get(view, moment))
+        for view in self.fresh_at.keys() - library.views.keys():
+            del self.fresh_at[view]
+
+    @property
+    def overhead(self) -> float:
+        """Seconds of an epoch besides its views."""
+        return _expected(self._overheads)
+
+    def expected_seconds(self, view: str) -> float:
+        """Of a view's part of a refresh."""
+        return _expected(self._seconds[view])
+
+    def demands(
+        self,
+        library: Library,
+        failing: Mapping[str, FailingView],
+        backoff: BackoffSettings,
+        began: datetime,
+    ) -> list[Demand]:
+        """The views as the schedule sees them; ``began``: when the service did, for views that were never
+        refreshed and have nothing to be compared with."""
+        found = []
+        for name, view in library.views.items():
+            lag, due, again = _timing(view.definition, self._started.get(name, began))
+            failed = failing.get(name)
+            empty = library.states[name].snapshot is None
+            found.append(
+                Demand(
+                    name,
+                    view.analysis.tables,
+                    _NEVER if empty else self.fresh_at.get(name, began).timestamp(),
+                    self.expected_seconds(name),
+                    lag,
+                    due,
+                    again,
+                    float("-inf") if failed is None else not_before(failed, backoff),
+                    failed is not None,
+                )
+            )
+        return found
+
+
+def _expected(last: Sequence[float]) -> float:
+    """The longest of the last ones, but for one that stands out: the first is often slow.
+
+    >>> _expected([9.0, 2.0, 1.0]), _expected([2.0]), _expected([])
+    (3.0, 3.0, 5.0)
+    """
+    if not last:
+        return _UNKNOWN_SECONDS
+    return _CAUTION * sorted(last)[-2 if len(last) > 2 else -1]
+
+
+def _timing(definition: ViewDefinition, started: datetime) -> tuple[float | None, float | None, float | None]:
+    match definition.timing:
+        case TargetLag(seconds):
+            return float(seconds), None, None
+        case Schedule() as schedule:
+            due = next_time(schedule, started, definition.session.time_zone)
+            again = next_time(schedule, due, definition.session.time_zone)
+            return None, due.timestamp(), again.timestamp()
+        case None:
+            return None, None, None

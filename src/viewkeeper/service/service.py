@@ -1,0 +1,360 @@
+"""The service: a loop that looks, decides, refreshes, and tells what came of it.
+
+Everything it must not forget is in the ledger: which views fail, and since when; so a service that was killed
+goes on where it was. One epoch runs at a time, in the thread that runs the loop; a signal that interrupts it
+is the same to it as Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from viewkeeper.define.project import Project, load_project
+from viewkeeper.define.timing import show_interval
+from viewkeeper.errors import (
+    DefinitionError,
+    LeaseError,
+    LedgerError,
+    SetupError,
+    ViewkeeperError,
+)
+from viewkeeper.events import Event
+from viewkeeper.ledger import Ledger
+from viewkeeper.library import Library
+from viewkeeper.results import Epoch
+from viewkeeper.service.alerts import Troubles, messengers
+from viewkeeper.service.backoff import code_of, pause_after, suspends
+from viewkeeper.service.lineage import Lineage, sink
+from viewkeeper.service.logs import EventLog
+from viewkeeper.service.memory import Memory
+from viewkeeper.service.schedule import Decision, decide
+from viewkeeper.service.state import ServiceState
+from viewkeeper.service.telling import Teller
+from viewkeeper.service.watching import fingerprint
+from viewkeeper.warehouse import Warehouse
+
+logger = logging.getLogger("viewkeeper.service")
+
+OpenWarehouse = Callable[[Project, Callable[[Event], None]], Warehouse]
+
+_HOLDER = re.compile(r".*@(?P<host>.+) pid (?P<pid>\d+)")
+_BUSY_SECONDS = 2.0
+_JUST_NOW = 1.0
+_LEARNED = 5
+_MANY_ERRORS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the service ended: whether all was well."""
+
+    ok: bool
+
+
+class Service:
+    """Keeps the views of a project fresh until ``stop`` is set."""
+
+    def __init__(
+        self,
+        folder: Path,
+        open_warehouse: OpenWarehouse,
+        state: ServiceState,
+        log: EventLog,
+        stop: threading.Event,
+    ) -> None:
+        self._project = load_project(folder)
+        self._settings = self._project.settings.service
+        self._state = state
+        self._log = log
+        self._stop = stop
+        self._memory = Memory()
+        told = messengers(self._settings.alerts, self._project.folder, state.metrics.alert_lost)
+        self._teller = Teller(state, Troubles(self._project.name), told)
+        self._receivers: list[Callable[[Event], None]] = [log, state.events.publish, state.metrics]
+        self._sink = None
+        if self._settings.lineage is not None:
+            self._sink = sink(self._settings.lineage, self._project.folder, state.metrics.lineage_lost)
+            namespace = self._settings.lineage.namespace or self._project.name
+            self._receivers.append(Lineage(namespace, lambda: self._library().views, self._sink.put))
+        self._warehouse = open_warehouse(self._project, self._receive)
+        self._seen = fingerprint(self._project)
+        self._apply_at: float | None = 0.0
+        self._applying_failed = 0
+        self._looked_at = 0.0
+        self._failed_once = False
+        self._busy = True
+        self._soon = _JUST_NOW
+        self._errors = 0
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._warehouse.ledger
+
+    # The loop.
+
+    def run(self, *, once: bool = False, started: Callable[[], None] = lambda: None) -> Ended:
+        """Work until told to stop, or with ``once`` until nothing more is due. ``started`` is called when
+        Spark runs and the definitions are applied."""
+        try:
+            self._begin()
+            started()
+            while not self._stop.is_set():
+                pause = self._guarded_cycle()
+                if once and (self._errors or not self._busy):
+                    break
+                self._stop.wait(pause)
+            return Ended(not (once and (self._failed_once or self._errors)))
+        except Exception as error:
+            if isinstance(error, ViewkeeperError):
+                raise
+            raise SetupError(
+                f"Spark does not answer any more: {_told(error)}",
+                code="VK-SPARK-GONE",
+                hint="Start the service again: it goes on where it was. Did something end its JVM, too? Let "
+                "only the service get the signal to end (systemd: KillMode=mixed).",
+            ) from error
+        finally:
+            self._state.ended()
+            self._end()
+
+    def _begin(self) -> None:
+        """What has to be right at the start is an error if it is not; what may pass is tried again."""
+        evict_the_dead(self._ledger, just_started=True)
+        self._apply(at_start=True)
+        library = self._library()
+        for name in library.views:
+            self._memory.learn(self._ledger.epochs(view=name, limit=_LEARNED)[::-1])
+        if not any(view.definition.timing for view in library.views.values()):
+            logger.warning(
+                "no view has a target lag or a schedule, so none is refreshed; write TARGET LAG '5 minutes' "
+                "in its definition, or target_lag: 5 minutes in viewkeeper.yml"
+            )
+        self._state.ready()
+        logger.info("keeps %d views fresh", len(library.views))
+
+    def _end(self) -> None:
+        self._warehouse.close()
+        self._state.events.close()
+        self._teller.close()
+        if self._sink is not None:
+            self._sink.close()
+
+    def _guarded_cycle(self) -> float:
+        """One round; seconds to wait until the next. A ledger that is away is waited for."""
+        try:
+            pause = self._cycle()
+        except LeaseError as error:
+            logger.info("waits: %s", error.message)
+            with suppress(LedgerError):
+                evict_the_dead(self._ledger)
+            return _BUSY_SECONDS
+        except ViewkeeperError as error:
+            self._errors += 1
+            self._state.not_ready(error.message)
+            logger.error("%s", error.message, extra={"code": error.code})
+            if self._errors >= _MANY_ERRORS and not isinstance(error, LedgerError):
+                raise
+            return pause_after(self._errors, self._settings.backoff)
+        self._errors = 0
+        self._state.ready()
+        return pause
+
+    def _cycle(self) -> float:
+        self._apply_changes()
+        if time.time() >= self._looked_at + self._settings.poll:
+            self._look()
+        decision = self._decide()
+        if decision.views and time.time() > self._looked_at + _JUST_NOW:
+            self._look()  # what did not change need not be refreshed
+            decision = self._decide()
+        spared = [view for view in decision.views if self._is_fresh(view)]
+        self._memory.refreshed(spared, datetime.fromtimestamp(self._looked_at, timezone.utc))
+        self._ledger.forgive(spared)
+        due = tuple(view for view in decision.views if view not in spared)
+        self._busy = bool(due)
+        if due:
+            published = self._refresh(due)
+            self._teller.show(self._library(), self._ledger.failing(), self._memory.fresh_at)
+            return 0.0 if published else _JUST_NOW
+        self._state.doing("waiting")
+        if spared:
+            return self._soon
+        return max(_JUST_NOW / 10, min(decision.look_at - time.time(), self._settings.poll))
+
+    def _look(self) -> None:
+        self._state.doing("looking at the sources")
+        self._looked_at = time.time()
+        self._warehouse.look()
+
+    def _decide(self) -> Decision:
+        library, failing = self._library(), self._ledger.failing()
+        self._memory.looked(library, self._ledger.observations())
+        self._teller.show(library, failing, self._memory.fresh_at)
+        demands = self._memory.demands(library, failing, self._settings.backoff, self._state.started_at)
+        lags = [each.lag for each in demands if each.lag is not None]
+        self._soon = min(self._settings.poll, max(_JUST_NOW, min(lags, default=math.inf) / 4))
+        return decide(demands, time.time(), self._memory.overhead)
+
+    def _is_fresh(self, view: str) -> bool:
+        """Whether it showed what its sources held when they were last looked at."""
+        fresh_at = self._memory.fresh_at.get(view)
+        return fresh_at is not None and fresh_at.timestamp() >= self._looked_at
+
+    def _library(self) -> Library:
+        return Library.of(self._ledger.views(), self._ledger.states())
+
+    def _receive(self, event: Event) -> None:
+        for receiver in self._receivers:
+            receiver(event)
+
+    # Definitions.
+
+    def _apply_changes(self) -> None:
+        seen = fingerprint(self._project)
+        if seen != self._seen:
+            self._seen = seen
+            self._apply_at = 0.0
+        if self._apply_at is not None and time.monotonic() >= self._apply_at:
+            self._apply(at_start=False)
+
+    def _apply(self, *, at_start: bool) -> None:
+        """Bring the warehouse to what the project's files define. Files with a mistake in them change
+        nothing, and are an error only at the start."""
+        self._state.doing("applying the definitions")
+        self._apply_at = None
+        try:
+            project = self._project if at_start else load_project(self._project.folder)
+            for name in ("service", "connection"):
+                if getattr(project.settings, name) != getattr(self._project.settings, name):
+                    logger.warning("%s: changed in viewkeeper.yml; restart the service for it", name)
+            changes = self._warehouse.apply(project)
+            self._log.over()
+            for change in changes:
+                logger.info("%s", change)
+            self._project, self._seen = project, fingerprint(project)
+            self._applying_failed = 0
+        except LeaseError:
+            self._apply_at = time.monotonic() + _BUSY_SECONDS
+            if at_start:
+                logger.info("another refresh is running; the definitions are applied after it")
+        except (DefinitionError, SetupError, LedgerError) as error:
+            if at_start:
+                raise
+            logger.error("the definitions are left as they were: %s", error, extra={"code": error.code})
+        except ViewkeeperError as error:
+            self._applying_failed += 1
+            pause = pause_after(self._applying_failed, self._settings.backoff)
+            self._apply_at = time.monotonic() + pause
+            logger.error("the definitions are applied later: %s", error, extra={"code": error.code})
+
+    # Epochs.
+
+    def _refresh(self, views: tuple[str, ...]) -> bool:
+        """Run an epoch; whether something was published."""
+        self._state.doing(f"refreshing {', '.join(views)}")
+        started = datetime.now(timezone.utc)
+        try:
+            epoch = self._warehouse.refresh(*views, on_error="skip")
+        except LedgerError:
+            raise
+        except ViewkeeperError as error:
+            self._failed(views, error)
+            return False
+        else:
+            self._took_in(views, started, epoch)
+            return epoch.published_at is not None
+        finally:
+            self._log.over()
+
+    def _failed(self, views: tuple[str, ...], error: ViewkeeperError) -> None:
+        """Nothing was refreshed: the fault of one view, if it is known of which; else each is tried alone."""
+        library = self._library()
+        guilty = getattr(error, "view", None)
+        if guilty in library.views:
+            self._charge(library, [guilty], str(error))
+        elif len(views) == 1:
+            self._charge(library, views, str(error))
+        else:
+            logger.warning("refreshed one by one, since together they failed: %s", error.message)
+            for view in views:
+                if not self._stop.is_set():
+                    self._refresh((view,))
+
+    def _took_in(self, views: tuple[str, ...], started: datetime, epoch: Epoch) -> None:
+        library = self._library()
+        done = [name for name in library.graph.closure(views) if name not in epoch.skipped]
+        self._memory.refreshed(done, started)
+        self._ledger.forgive(set(done) & self._ledger.failing().keys())
+        if epoch.published_at is not None:
+            self._memory.learn([self._ledger.epoch(epoch.id)])
+            self._teller.published(epoch)
+        first = [
+            view
+            for view in epoch.skipped
+            if not (library.graph.closure([view]) - {view}) & epoch.skipped.keys()
+        ]
+        for each in first:
+            self._charge(library, [each], epoch.skipped[each])
+
+    def _charge(self, library: Library, views: Iterable[str], reason: str) -> None:
+        """These views failed for this reason; those that do so again and again are suspended."""
+        self._failed_once = True
+        code, backoff = code_of(reason), self._settings.backoff
+        for view in views:
+            definition, most = library.views[view].definition_id, suspends(reason, backoff)
+            found = self._ledger.note_failure(view, definition, reason, suspend_after=most)
+            self._state.metrics.failed(view, code)
+            then = f"tried again in {show_interval(pause_after(found.failures, backoff))}"
+            if found.suspended:
+                then = f"suspended; `viewkeeper resume {view}` lets it be tried again"
+            logger.error(
+                "failed %d times in a row, %s: %s",
+                found.failures,
+                then,
+                reason,
+                extra={"view": view, "code": code},
+            )
+
+
+def evict_the_dead(ledger: Ledger, *, just_started: bool = False) -> None:
+    """Take the lease from a process of this machine that is no more. It could have published nothing since:
+    whoever holds the lease next has a larger token. ``just_started``: this process holds no lease, so one in
+    its name is of another that had its number, as in a container."""
+    held = ledger.holder()
+    found = _HOLDER.fullmatch(held.holder) if held is not None else None
+    if held is None or found is None or found["host"] != socket.gethostname():
+        return
+    pid = int(found["pid"])
+    if (just_started and pid == os.getpid()) or not _is_alive(pid):
+        logger.info("takes over from %s, which is gone", held.holder)
+        ledger.release(held)
+
+
+def _told(error: Exception) -> str:
+    """What an error says; one of a JVM that is gone cannot say anything."""
+    try:
+        said = str(error).strip().splitlines()
+    except Exception:
+        said = []
+    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,89 @@
+"""What the service makes known of the views: their condition, and what is wrong with them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+
+from viewkeeper.define.timing import TargetLag, show_interval
+from viewkeeper.ledger import FailingView
+from viewkeeper.library import Library
+from viewkeeper.results import Epoch
+from viewkeeper.service.alerts import Alert, Trouble, Troubles
+from viewkeeper.service.outbox import Outbox
+from viewkeeper.service.state import ServiceState, ViewCondition
+
+logger = logging.getLogger("viewkeeper.service")
+
+
+class Teller:
+    """Tells the log, the metrics, and whoever is to be alerted."""
+
+    def __init__(self, state: ServiceState, troubles: Troubles, messengers: Sequence[Outbox[Alert]]) -> None:
+        self._state = state
+        self._troubles = troubles
+        self._messengers = messengers
+
+    def show(
+        self, library: Library, failing: Mapping[str, FailingView], fresh_at: Mapping[str, datetime]
+    ) -> None:
+        """How the views are now."""
+        conditions = {}
+        for name, view in library.views.items():
+            timing, failed = view.definition.timing, failing.get(name)
+            conditions[name] = ViewCondition(
+                fresh_at.get(name) if library.states[name].snapshot else None,
+                timing.seconds if isinstance(timing, TargetLag) else None,
+                failed.failures if failed else 0,
+                failed is not None and failed.suspended,
+                failed.reason if failed else None,
+            )
+        self._state.show(conditions)
+        self._tell("lag", _late(conditions))
+        suspended = {
+            Trouble("suspended", name): f"{name} is suspended: {found.reason}"
+            for name, found in conditions.items()
+            if found.suspended
+        }
+        self._tell("suspended", suspended)
+
+    def published(self, epoch: Epoch) -> None:
+        """What an epoch did. An expectation is broken by rows that come, and mended when rows come that keep
+        it."""
+        self._state.metrics.refreshed(epoch)
+        moved = {view.view: view for view in epoch.views if view.strategy != "unchanged"}
+        broken = {
+            trouble: said
+            for trouble, said in self._troubles.known("expectation").items()
+            if trouble.view not in moved
+        }
+        for view in moved.values():
+            said = {"view": view.view, "epoch": epoch.id, "strategy": view.strategy, "rows": view.delta_rows}
+            logger.info("%s, %d rows", view.strategy, view.delta_rows, extra=said)
+            for name, rows in view.violations.items():
+                why = f"{rows} rows of {view.view} break the expectation {name}"
+                broken[Trouble("expectation", view.view, name)] = why
+        self._tell("expectation", broken)
+
+    def close(self) -> None:
+        """Tell what waits to be told."""
+        for messenger in self._messengers:
+            messenger.close()
+
+    def _tell(self, kind: str, broken: Mapping[Trouble, str]) -> None:
+        for alert in self._troubles.now(kind, broken, datetime.now(timezone.utc)):
+            level = logging.WARNING if alert.state == "broken" else logging.INFO
+            logger.log(level, "%s", alert.message, extra={"view": alert.view})
+            for messenger in self._messengers:
+                messenger.put(alert)
+
+
+def _late(conditions: Mapping[str, ViewCondition]) -> dict[Trouble, str]:
+    now = datetime.now(timezone.utc)
+    return {
+        Trouble("lag", name): f"{name} is {show_interval(found.lag_seconds(now) or 0)} behind; "
+        f"its target lag is {show_interval(found.target_lag or 0)}"
+        for name, found in conditions.items()
+        if found.is_late(now)
+    }
