@@ -66,6 +66,13 @@ def load_project(folder: Path) -> Project:
     )
 
 
+def project_files(folder: Path) -> list[Path]:
+    """Every file that a project is read from."""
+    spec_file = _spec_file(folder)
+    defining = _definition_files(folder, spec_file, read_yaml(spec_file, _Spec))
+    return [spec_file, folder / SETTINGS_NAME, *defining]
+
+
 def replace_query(project: Project, old: str, new: str) -> Path | None:
     """Put a query in the place of another in the project's files; the file, or ``None`` if it is in none."""
     for file in dict.fromkeys(statement.file for statement in project.statements):

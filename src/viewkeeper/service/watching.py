@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from viewkeeper.define.project import SETTINGS_NAME, SPEC_NAMES, Project
+from viewkeeper.define.project import SETTINGS_NAME, SPEC_NAMES, Project, project_files
+from viewkeeper.errors import DefinitionError
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 
 
 def fingerprint(project: Project) -> Fingerprint:
-    """Of every file that a project is read from, and of those that came or went beside them."""
-    folder = project.folder
-    named = [folder / name for name in (*SPEC_NAMES, SETTINGS_NAME)]
-    known = [folder / statement.file for statement in project.statements]
-    beside = [file for place in {file.parent for file in known} for file in place.glob("*.sql")]
+    """Of every file that a project is read from; another one whenever one of them changes, comes or goes."""
+    try:
+        files = project_files(project.folder)
+    except DefinitionError:  # a mistake in them, which is told when they are applied
+        files = [project.folder / name for name in (*SPEC_NAMES, SETTINGS_NAME)]
     found = []
-    for file in sorted({*named, *known, *beside}):
+    for file in files:
         try:
             facts = file.stat()
         except OSError:
