@@ -28,6 +28,7 @@ from viewkeeper.declaring import (
     unknown_source,
     with_siblings,
 )
+from viewkeeper.define.clock import is_clock
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SWEEP, SourceDefinition, checked_options
 from viewkeeper.define.timing import Timing
@@ -482,7 +483,7 @@ class Maintainer:
         tables = [
             table
             for table in library.graph.sources(library.views)
-            if self.engine.observer.extracted(table) is None
+            if not is_clock(table) and self.engine.observer.extracted(table) is None
         ]
         versions = self.engine.observer.stand_each(tables)
         known = self.ledger.observations()

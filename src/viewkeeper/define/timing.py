@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timezone, tzinfo
 from typing import TypeAlias
-from zoneinfo import ZoneInfo
 
+from viewkeeper.define.clock import zone_of
 from viewkeeper.errors import SetupError
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
 _PART = re.compile(r"(\d{1,9})\s+([A-Za-z]+)")
-_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _LONGEST = 366 * 86400
 
 
@@ -132,16 +131,10 @@ def read_zone(name: str) -> tzinfo:
     >>> read_zone("+02:00").utcoffset(None)
     datetime.timedelta(seconds=7200)
     """
-    offset = _OFFSET.fullmatch(name)
-    if offset is not None:
-        moved = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
-        if moved < timedelta(hours=24):
-            return timezone(-moved if offset[1] == "-" else moved)
-    elif name in ("UTC", "Z", "GMT"):
-        return timezone.utc
-    else:
-        try:
-            return ZoneInfo(name)
-        except (OSError, ValueError, LookupError):
-            pass
-    raise ValueError(f"there is no time zone {name!r}: write one such as 'Europe/Berlin' or '+02:00'")
+    try:
+        zone = zone_of(name) if name else None
+    except (ValueError, OSError):  # an offset of days, a path
+        zone = None
+    if zone is None:
+        raise ValueError(f"there is no time zone {name!r}: write one such as 'Europe/Berlin' or '+02:00'")
+    return zone

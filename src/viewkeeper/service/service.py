@@ -141,7 +141,7 @@ class Service:
                 "in its definition, or target_lag: 5 minutes in viewkeeper.yml"
             )
         self._state.ready()
-        logger.info("keeps %d views fresh", len(library.views))
+        logger.info("keeps %d views fresh", len(self._warehouse.views()))
 
     def _end(self) -> None:
         self._warehouse.close()
@@ -311,7 +311,7 @@ class Service:
         """These views failed for this reason; those that do so again and again are suspended."""
         self._failed_once = True
         code, backoff = code_of(reason), self._settings.backoff
-        for view in views:
+        for view in _shown(library, views):
             definition, most = library.views[view].definition_id, suspends(reason, backoff)
             found = self._ledger.note_failure(view, definition, reason, suspend_after=most)
             self._state.metrics.failed(view, code)
@@ -339,6 +339,17 @@ def evict_the_dead(ledger: Ledger, *, just_started: bool = False) -> None:
     if (just_started and pid == os.getpid()) or not _is_alive(pid):
         logger.info("takes over from %s, which is gone", held.holder)
         ledger.release(held)
+
+
+def _shown(library: Library, views: Iterable[str]) -> list[str]:
+    """These views; in the place of hidden ones, those that need them."""
+    found: dict[str, None] = {}
+    for view in views:
+        if library.views[view].hidden:
+            found |= dict.fromkeys(_shown(library, library.graph.children(view)))
+        else:
+            found[view] = None
+    return list(found)
 
 
 def _told(error: Exception) -> str:

@@ -31,6 +31,8 @@ class Teller:
         """How the views are now."""
         conditions = {}
         for name, view in library.views.items():
+            if view.hidden:
+                continue
             timing, failed = view.definition.timing, failing.get(name)
             conditions[name] = ViewCondition(
                 fresh_at.get(name) if library.states[name].snapshot else None,
