@@ -67,7 +67,7 @@ class Running:
         text = self.log.read_bytes()[self.before :].decode()
         return [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
 
-    def wait_for(self, words: str, count: int = 1, **facts: Any) -> dict[str, Any]:
+    def wait_for(self, words: str, count: int = 1, *, ended: bool = False, **facts: Any) -> dict[str, Any]:
         """The so many-th line that says so."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
@@ -78,7 +78,7 @@ class Running:
             ]
             if len(found) >= count:
                 return found[count - 1]
-            assert self.process.poll() is None, self.log.read_text()[-3000:]
+            assert ended or self.process.poll() is None, self.log.read_text()[-3000:]
             time.sleep(0.1)
         raise AssertionError(f"nobody said {words!r}:\n{self.log.read_text()[-3000:]}")
 
@@ -198,6 +198,21 @@ def test_killed_in_the_middle_of_an_epoch_it_goes_on_at_the_next_start(shop, run
     assert second.end(signal.SIGINT) == 0
     assert holder(folder) is None
     assert all(each.ok for each in wh.verify())
+    assert_tidy(wh)
+
+
+def test_an_epoch_that_takes_longer_than_the_grace_period_is_given_up(shop, run):
+    folder, wh = shop
+    (folder / "viewkeeper.yml").write_text(SETTINGS.replace("2 minutes", "1 second"))
+    endless = "SELECT store, count(*) AS n FROM sales CROSS JOIN range(1000000000000) GROUP BY store"
+    (folder / "views" / "totals.sql").write_text(f"CREATE MATERIALIZED VIEW endless AS {endless}")
+    service = run()
+    service.wait_for("begins", views=["lake.default.endless"])
+    time.sleep(1)
+    assert service.end() == 0
+    assert "given up" in service.wait_for("interrupted", ended=True)["message"]
+    assert holder(folder) is None
+    assert wh.views() == []
     assert_tidy(wh)
 
 

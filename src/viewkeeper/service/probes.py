@@ -25,7 +25,7 @@ from viewkeeper.errors import SetupError
 from viewkeeper.service.metrics import CONTENT_TYPE
 from viewkeeper.service.state import ServiceState
 
-_LOOPBACK = ["localhost", "127.0.0.1", "[::1]"]
+_LOOPBACK = ["localhost", "127.0.0.1", "::1", "[::1]"]
 
 
 def routes(state: ServiceState, token: str | None = None) -> list[BaseRoute]:

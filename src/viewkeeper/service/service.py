@@ -216,7 +216,10 @@ class Service:
 
     def _receive(self, event: Event) -> None:
         for receiver in self._receivers:
-            receiver(event)
+            try:
+                receiver(event)
+            except Exception as error:  # who only listens does not disturb the epoch
+                logger.warning("an event was not told to everybody: %s", error)
 
     # Definitions.
 
@@ -248,7 +251,10 @@ class Service:
             self._apply_at = time.monotonic() + _BUSY_SECONDS
             if at_start:
                 logger.info("another refresh is running; the definitions are applied after it")
-        except (DefinitionError, SetupError, LedgerError) as error:
+        except LedgerError:
+            self._apply_at = time.monotonic() + _BUSY_SECONDS
+            raise
+        except (DefinitionError, SetupError) as error:
             if at_start:
                 raise
             logger.error("the definitions are left as they were: %s", error, extra={"code": error.code})
@@ -315,6 +321,7 @@ class Service:
             definition, most = library.views[view].definition_id, suspends(reason, backoff)
             found = self._ledger.note_failure(view, definition, reason, suspend_after=most)
             self._state.metrics.failed(view, code)
+            self._teller.failed(view, reason)
             then = f"tried again in {show_interval(pause_after(found.failures, backoff))}"
             if found.suspended:
                 then = f"suspended; `viewkeeper resume {view}` lets it be tried again"

@@ -11,10 +11,13 @@ from viewkeeper.ledger import FailingView
 from viewkeeper.library import Library
 from viewkeeper.results import Epoch
 from viewkeeper.service.alerts import Alert, Trouble, Troubles
+from viewkeeper.service.backoff import code_of
 from viewkeeper.service.outbox import Outbox
 from viewkeeper.service.state import ServiceState, ViewCondition
 
 logger = logging.getLogger("viewkeeper.service")
+
+_EXPECTATION = "VK-EXPECTATION"
 
 
 class Teller:
@@ -67,6 +70,12 @@ class Teller:
                 why = f"{rows} rows of {view.view} break the expectation {name}"
                 broken[Trouble("expectation", view.view, name)] = why
         self._tell("expectation", broken)
+
+    def failed(self, view: str, reason: str) -> None:
+        """A refresh failed. If it was for an expectation that lets no epoch pass, that is broken."""
+        if code_of(reason) == _EXPECTATION:
+            broken = self._troubles.known("expectation")
+            self._tell("expectation", {**broken, Trouble("expectation", view): reason})
 
     def close(self) -> None:
         """Tell what waits to be told."""

@@ -1,0 +1,57 @@
+"""What is told of the views, and to whom."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from viewkeeper.results import Epoch, ViewRefresh
+from viewkeeper.service.alerts import Alert, Troubles
+from viewkeeper.service.outbox import Outbox
+from viewkeeper.service.state import ServiceState
+from viewkeeper.service.telling import Teller
+
+
+class Recorder:
+    """Takes alerts as an outbox does."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def put(self, alert: Alert) -> None:
+        self.told.append((alert.state, alert.view, alert.what))
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def teller(recorder: Recorder) -> Teller:
+    return Teller(ServiceState(), Troubles("shop"), [cast("Outbox[Alert]", recorder)])
+
+
+def epoch(view: str, strategy: str = "incremental", **violations: int) -> Epoch:
+    refresh = ViewRefresh(view, strategy, None, None, 1, 1, 0, 0, 1.0, 1.0, violations=violations)
+    return Epoch(1, {}, [refresh])
+
+
+def test_an_expectation_is_broken_by_rows_that_come_and_mended_by_rows_that_keep_it(teller, recorder):
+    teller.published(epoch("v", sold=3))
+    teller.published(epoch("v", sold=1))
+    teller.published(epoch("v", "unchanged"))
+    teller.published(epoch("w"))
+    assert recorder.told == [("broken", "v", "sold")]
+    teller.published(epoch("v"))
+    assert recorder.told[1:] == [("mended", "v", "sold")]
+
+
+def test_an_expectation_that_lets_no_epoch_pass_is_told_of_too(teller, recorder):
+    teller.failed("v", "[VK-REFRESH] division by zero")
+    teller.failed("v", "[VK-EXPECTATION] 3 rows of v break sold")
+    teller.failed("v", "[VK-EXPECTATION] 3 rows of v break sold")
+    assert recorder.told == [("broken", "v", "")]
+    teller.published(epoch("v"))
+    assert recorder.told[1:] == [("mended", "v", "")]
