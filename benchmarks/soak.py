@@ -80,6 +80,13 @@ class Keeper:
         self._process.terminate()
         return self._process.wait(180)
 
+    def leave(self) -> None:
+        """Leave no process behind, whatever went wrong."""
+        self._done.set()
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
     def _begin(self) -> None:
         log = self.log.open("wb")
         command = [sys.executable, "-m", "viewkeeper", "run", "--log", "json", "--project", str(self.folder)]
@@ -162,7 +169,7 @@ class Writer:
             self.seen = epoch.id
             library = maintainer.library(epoch.id)
             names = [view.view for view in epoch.views if view.strategy != "unchanged"]
-            for found in verified(maintainer.engine, library, names):
+            for found in verified(maintainer.engine, library, names, only_possible=False):
                 self.verified += 1
                 if not found.ok:
                     self.wrong.append(str(found))
@@ -179,6 +186,15 @@ def soak(arguments: argparse.Namespace, folder: Path) -> int:
     retail.create()
     keeper, writer = Keeper(folder, arguments.lag), Writer(warehouse, retail)
     keeper.start()
+    try:
+        return watched(arguments, keeper, writer)
+    finally:
+        keeper.leave()
+        warehouse.close()
+
+
+def watched(arguments: argparse.Namespace, keeper: Keeper, writer: Writer) -> int:
+    """Write and kill while the time lasts, then look at what came of it."""
     until = time.monotonic() + 60 * arguments.minutes
     kill_at = time.monotonic() + arguments.kill_every
     while time.monotonic() < until:
@@ -194,8 +210,7 @@ def soak(arguments: argparse.Namespace, folder: Path) -> int:
         time.sleep(1)
     exit_code = keeper.end()
     writer.verify()
-    lease = warehouse.ledger.holder()
-    warehouse.close()
+    lease = writer.warehouse.ledger.holder()
     return report(arguments, keeper, writer, exit_code, released=lease is None)
 
 
