@@ -35,6 +35,7 @@ target_lag: {lag} seconds
 service: {{listen: "127.0.0.1:0", poll: 2 seconds, lineage: {{file: lineage.jsonl}}}}
 """
 MEMORY = "1g"
+_FIRST_SECONDS = 300
 FLAT = 1.25
 """The last life may need that much more memory than the first ones, at most."""
 
@@ -79,6 +80,12 @@ class Keeper:
         self._watch.join()
         self._process.terminate()
         return self._process.wait(180)
+
+    def wait_until_met(self, seconds: float) -> None:
+        """Until every view is within its lag, or so long."""
+        until = time.monotonic() + seconds
+        while self.lives[-1].met_after is None and time.monotonic() < until:
+            time.sleep(1)
 
     def leave(self) -> None:
         """Leave no process behind, whatever went wrong."""
@@ -194,7 +201,9 @@ def soak(arguments: argparse.Namespace, folder: Path) -> int:
 
 
 def watched(arguments: argparse.Namespace, keeper: Keeper, writer: Writer) -> int:
-    """Write and kill while the time lasts, then look at what came of it."""
+    """Write and kill while the time lasts, then look at what came of it. The time begins when the views are
+    there and fresh for the first time."""
+    keeper.wait_until_met(_FIRST_SECONDS)
     until = time.monotonic() + 60 * arguments.minutes
     kill_at = time.monotonic() + arguments.kill_every
     while time.monotonic() < until:
@@ -205,9 +214,7 @@ def watched(arguments: argparse.Namespace, keeper: Keeper, writer: Writer) -> in
             keeper.kill()
             kill_at = time.monotonic() + arguments.kill_every
         time.sleep(max(0.0, arguments.write_every - (time.monotonic() - began)))
-    settle = time.monotonic() + arguments.cycles * arguments.lag
-    while keeper.lives[-1].met_after is None and time.monotonic() < settle:
-        time.sleep(1)
+    keeper.wait_until_met(arguments.cycles * arguments.lag)
     exit_code = keeper.end()
     writer.verify()
     lease = writer.warehouse.ledger.holder()
@@ -218,7 +225,7 @@ def report(
     arguments: argparse.Namespace, keeper: Keeper, writer: Writer, exit_code: int, *, released: bool
 ) -> int:
     limit = arguments.cycles * arguments.lag
-    late = [life for life in keeper.lives if life.met_after is None or life.met_after > limit]
+    late = [life for life in keeper.lives[1:] if life.met_after is None or life.met_after > limit]
     print(f"{writer.changes} changes, {writer.seen} epochs, {len(keeper.lives) - 1} kills")
     print(f"target lag {arguments.lag:.0f} s; to be met again within {limit:.0f} s of a kill")
     print("life  lag met after   resident memory, MiB (median, most)")
@@ -230,8 +237,8 @@ def report(
         rss = keeper.lives[0].rss
         minutes = [f"{statistics.median(rss[at : at + 60]):.0f}" for at in range(0, len(rss), 60)]
         print(f"by minute: {' '.join(minutes)}")
-    most = [max(life.rss) for life in keeper.lives if life.rss]
-    flat = arguments.no_kills or most[-1] <= FLAT * max(most[: max(1, len(most) // 2)])
+    most = [max(life.rss) for life in keeper.lives if life.rss and life.met_after is not None]
+    flat = arguments.no_kills or not most or most[-1] <= FLAT * max(most[: max(1, len(most) // 2)])
     print(f"{writer.verified} refreshes of views verified, {len(writer.wrong)} wrong", *writer.wrong)
     lease, memory = "free" if released else "HELD", "flat" if flat else "GROWING"
     print(f"ended with {exit_code}, lease {lease}, memory {memory}")

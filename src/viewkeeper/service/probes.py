@@ -101,9 +101,7 @@ class Server:
     """Serves an application on a socket, in a thread."""
 
     def __init__(self, application: ASGIApp, listening: socket.socket) -> None:
-        config = uvicorn.Config(
-            application, log_config=None, access_log=False, lifespan="off", server_header=False
-        )
+        config = uvicorn.Config(application, log_config=None, access_log=False, server_header=False)
         self._server = uvicorn.Server(config)
         self._socket = listening
         self._thread = threading.Thread(
