@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from viewkeeper.ledger import Ledger, NewEpoch, ViewRecord, ViewState
 
 
@@ -62,7 +60,7 @@ def test_a_dropped_view_fails_no_longer(ledger: Ledger):
     assert ledger.failing() == {}
 
 
-def test_a_reason_with_what_no_database_can_hold(ledger: Ledger, new_url: Callable[[], str]):
+def test_a_reason_with_what_no_database_can_hold(ledger: Ledger):
     define(ledger, "v")
     ledger.note_failure("v", "d1", "nul \0 half \ud800", suspend_after=None)
     assert ledger.failing()["v"].reason == "nul \ufffd half \ufffd"
