@@ -91,6 +91,8 @@ class _Deciding:
             return self._run([min(self.retries, key=lambda each: each.not_before)])
         begin, batch = self._joined(*self._latest(steady), steady)
         begin -= self._reserve
+        if self._is_late(batch):
+            batch = [each for each in steady if each in batch or self._is_late([each])]
         return self._run(batch) if begin <= self.now else Decision((), min([begin, *self._wakings()]))
 
     def _run(self, batch: Sequence[Demand]) -> Decision:
@@ -162,6 +164,12 @@ class _Deciding:
                 if begin > latest[i]:
                     latest[i], first[i] = begin, k + 1
         return latest[0], list(jobs[: first[0]])
+
+    def _is_late(self, batch: Sequence[Demand]) -> bool:
+        """Whether one of these misses its deadline even if they are begun now. When some do, all that do go
+        together: nobody is served by making the last of them wait for the first."""
+        done = self.now + self.cost(self._together(batch))
+        return any(done > each.deadline for each in batch)
 
     def _with_violated(self, batch: list[Demand], others: Sequence[Demand]) -> list[Demand]:
         """The batch, and those that would be late if they waited until it is done."""

@@ -46,6 +46,16 @@ def test_those_that_share_a_source_go_together_if_they_would_need_an_epoch_befor
     assert decide([often, elsewhere], 59.0).views == ("often",), "nothing is shared"
 
 
+def test_all_that_are_late_go_together():
+    late, later = lagging("late", 60, fresh_at=-30), lagging("later", 60, "t", fresh_at=-60)
+    assert decide([late, later, lagging("other", 600)], 100.0).views == ("late", "later")
+
+
+def test_those_that_are_late_only_together_are_refreshed_all_the_same():
+    demands = [lagging("a", 10, seconds=6), lagging("b", 10, seconds=6)]
+    assert decide(demands, 0.0, overhead=1.0).views == ("a", "b")
+
+
 def test_bottom_up():
     demands = [lagging("top", 60, "base"), lagging("base", 60)]
     assert decide(demands, 58.0).views == ("base", "top")
@@ -119,6 +129,16 @@ def test_no_lag_is_missed_when_refreshes_take_no_longer_than_expected(world, dat
         demands = [replace(each, fresh_at=now) if each.view in refreshed else each for each in demands]
         now = done
     assert all(each.lag is None or now <= each.deadline + 1e-6 for each in demands)
+
+
+@settings(deadline=None)
+@given(worlds(), st.floats(0, 2000))
+def test_there_is_something_to_do_or_a_time_to_wait_for(world, now):
+    demands, overhead = world
+    hurried = [replace(each, lag=each.lag / 10 if each.lag else None) for each in demands]
+    for each in (demands, hurried):
+        decision = decide(each, now, overhead)
+        assert decision.views or decision.look_at > now
 
 
 @settings(deadline=None)
