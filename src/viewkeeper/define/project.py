@@ -18,7 +18,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from viewkeeper.define.place import Place, load_place
+from viewkeeper.define.place import SETTINGS_NAME, Place, load_place
 from viewkeeper.define.place import find_project as find_project
 from viewkeeper.define.settings import Settings
 from viewkeeper.define.yaml_files import project_error, statement_error
@@ -68,9 +68,8 @@ def load_project(folder: Path) -> Project:
 
 def project_files(folder: Path) -> list[Path]:
     """Every file that a project is read from."""
-    spec_file = _spec_file(folder)
-    defining = _definition_files(folder, spec_file, read_yaml(spec_file, _Spec))
-    return [spec_file, folder / SETTINGS_NAME, *defining]
+    place = load_place(folder)
+    return [place.spec_file, place.folder / SETTINGS_NAME, *_definition_files(place)]
 
 
 def replace_query(project: Project, old: str, new: str) -> Path | None:

@@ -44,6 +44,10 @@ DEFINITIONS: Mapping[str, Meaning] = {
         "the property viewkeeper.representation does not suit the view",
         "cnt and dup are for views that are no aggregates, without floating point, maps or collations",
     ),
+    "VK-TIMING": (
+        "a target lag, a schedule or a time zone cannot be understood",
+        "TARGET LAG '5 minutes', SCHEDULE CRON '0 6 * * 1-5', AT TIME ZONE 'Europe/Berlin'",
+    ),
     "VK-UNANSWERED": ("Spark cannot tell the schema of what the query reads", "the message is Spark's"),
     "VK-UNKNOWN-SOURCE": ("there is no source of that name", "SHOW SOURCES lists them"),
     "VK-UNKNOWN-VIEW": ("there is no materialized view of that name", "SHOW MATERIALIZED VIEWS lists them"),
@@ -123,6 +127,16 @@ LEDGER: Mapping[str, Meaning] = {
 SETUP: Mapping[str, Meaning] = {
     "VK-WEB-NOT-FOUND": ("the console has no such page", "begin at the graph"),
     "VK-WEB-QUERY": ("Spark refuses a query of the console's", "the message is Spark's own"),
+    "VK-LISTEN": ("the service cannot listen there", "end what listens there, or choose with --listen"),
+    "VK-LISTEN-OPEN": (
+        "others could reach the service, and no token is set",
+        "set one under service: in viewkeeper.yml, or listen on 127.0.0.1",
+    ),
+    "VK-SETUP-EXTRA": ("a package that only some need is missing", "pip install what the hint names"),
+    "VK-SPARK-GONE": (
+        "Spark ended while the service ran",
+        "start the service again: it goes on where it was",
+    ),
     "VK-INTERNAL": ("something happened that should not", "viewkeeper --debug shows where; please report it"),
     "VK-SETUP": ("the machine, the session or the catalog lacks something", "the message says what"),
     "VK-SETUP-FOLDER": ("a folder will not do", "choose another"),

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from viewkeeper.define.settings import Reference, Settings
+from viewkeeper.define.fields import Reference
+from viewkeeper.define.settings import Settings
 from viewkeeper.define.sources import MODELS
 from viewkeeper.reference.docstrings import as_markdown, class_node, fields, one_line
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from viewkeeper.define.project import SETTINGS_NAME, SPEC_NAMES, Project, project_files
+from viewkeeper.define.place import SETTINGS_NAME, SPEC_NAMES
+from viewkeeper.define.project import Project, project_files
 from viewkeeper.errors import DefinitionError
 
 Fingerprint = tuple[tuple[str, int, int], ...]

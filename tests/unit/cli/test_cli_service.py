@@ -44,7 +44,7 @@ def test_a_broken_project_file_is_told_with_its_place(shop: Path):
     settings = shop / "viewkeeper.yml"
     before = len(settings.read_text().splitlines())
     settings.write_text(settings.read_text() + "target_lag: soonish\n")
-    assert f"viewkeeper.yml:{before + 1}: target_lag" in refused(shop)
+    assert f"viewkeeper.yml:{before + 1}:1: target_lag" in refused(shop)
     settings.write_text("service: [\n")
     assert "viewkeeper.yml:2" in refused(shop)
 
