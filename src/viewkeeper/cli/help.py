@@ -12,7 +12,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "begin": ("init", "demo", "doctor"),
     "refresh": ("plan", "refresh", "propagate", "run"),
     "look": ("status", "history", "explain", "lattice", "sources", "report", "serve"),
-    "keep": ("verify", "repair", "maintain", "calibrate"),
+    "keep": ("verify", "repair", "resume", "maintain", "calibrate"),
 }
 """What commands are for; one that is not named here comes last."""
 OTHERS = "more"

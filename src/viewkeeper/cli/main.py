@@ -343,7 +343,7 @@ def status(
     raise typer.Exit(reading.status(Output(json=json), project))
 
 
-@app.command()
+@app.command(short_help="Keep the views fresh: the service.")
 def run(
     ctx: typer.Context,
     project: ProjectFolder = None,
