@@ -349,11 +349,15 @@ def run(
     project: ProjectFolder = None,
     listen: Annotated[
         str | None,
-        typer.Option(help="HOST:PORT of the probes and metrics.", show_default="as in viewkeeper.yml"),
+        typer.Option(help="HOST:PORT of console, probes and metrics.", show_default="as in viewkeeper.yml"),
     ] = None,
     log: Annotated[str | None, typer.Option(help="text or json.", show_default="text on a terminal")] = None,
     *,
     once: Annotated[bool, typer.Option("--once", help="Do what is due now, and end.")] = False,
+    allow_actions: Annotated[
+        bool,
+        typer.Option("--allow-actions", help="Let the console refresh, verify and pause; needs a token."),
+    ] = False,
 ) -> None:
     """Keep the views fresh: each within its target lag, or by its schedule."""
     if log not in (None, "text", "json"):
@@ -361,7 +365,7 @@ def run(
     from viewkeeper.cli import service
 
     debug = bool(ctx.find_root().params.get("debug"))
-    raise typer.Exit(service.run(project, listen, log, once=once, debug=debug))
+    raise typer.Exit(service.run(project, listen, log, once=once, allow_actions=allow_actions, debug=debug))
 
 
 @app.command()

@@ -7,6 +7,7 @@ the period, interrupts it: it is given up as by Ctrl-C, and every view is as it 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -14,21 +15,35 @@ from pathlib import Path
 from types import FrameType
 
 from viewkeeper.cli.commands import open_warehouse
-from viewkeeper.cli.opening import opened_overview
+from viewkeeper.cli.opening import find_place, ledger_url, opened_overview
 from viewkeeper.cli.output import Output
 from viewkeeper.define.project import find_project, load_project
 from viewkeeper.errors import SetupError
+from viewkeeper.ledger import Ledger
+from viewkeeper.survey import Survey
 
 logger = logging.getLogger("viewkeeper.service")
 
 
-def run(folder: Path | None, address: str | None, style: str | None, *, once: bool, debug: bool) -> int:
+def run(
+    folder: Path | None,
+    address: str | None,
+    style: str | None,
+    *,
+    once: bool,
+    allow_actions: bool,
+    debug: bool,
+) -> int:
     """Keep the views of a project fresh until told to stop."""
     try:
+        from viewkeeper.service.errands import Errands
         from viewkeeper.service.logs import EventLog, set_up
-        from viewkeeper.service.probes import Server, application, is_loopback, listen
+        from viewkeeper.service.probes import OPEN, Server, is_loopback, listen, routes
         from viewkeeper.service.service import Service
         from viewkeeper.service.state import ServiceState
+        from viewkeeper.web import Feed, create_app
+        from viewkeeper.web.keeping import LedgerPausing, ServiceActions
+        from viewkeeper.web.pages import Leave
     except ImportError as error:
         raise SetupError(
             f"the service needs the package {error.name}",
@@ -37,28 +52,46 @@ def run(folder: Path | None, address: str | None, style: str | None, *, once: bo
         ) from error
     project = load_project(folder or find_project(Path.cwd()))
     settings = project.settings.service
-    token = settings.token.resolve() if settings.token else None
-    where = address or settings.listen
-    listening = listen(where, guarded=token is not None)
-    log, state, stop = EventLog(), ServiceState(), threading.Event()
+    token = settings.token.resolve() if settings.token else os.environ.get("VIEWKEEPER_TOKEN") or None
+    listening = listen(address or settings.listen, guarded=token is not None)
+    log, state, stop, errands = EventLog(), ServiceState(), threading.Event(), Errands()
     chosen = style or ("text" if sys.stderr.isatty() else "json")
     set_up("json" if chosen == "json" else "text", log, debug=debug)
-    loopback = is_loopback(listening.getsockname()[0])
-    server = Server(application(state, token, loopback=loopback), listening)
-    server.start()
+    host, port = listening.getsockname()[:2]
+    loopback = is_loopback(host)
     signals = Signals(stop, settings.grace)
     signals.install()
+    server = None
+    ledger = Ledger.open(ledger_url(find_place(folder), create=True))
     try:
-        service = Service(project.folder, open_warehouse, state, log, stop)
-        host, port = listening.getsockname()[:2]
-        logger.info("starts; /health, /ready and /metrics are at http://%s:%s", host, port)
+        survey = Survey(ledger, project.settings)
+        feed = Feed(survey)
+        service = Service(project.folder, open_warehouse, state, log, stop, errands, feed.publish)
+        console = create_app(
+            survey,
+            feed=feed,
+            actions=ServiceActions(errands, lambda: service.warehouse) if allow_actions else None,
+            pausing=LedgerPausing(ledger),
+            leave=Leave(allow_actions, preview=allow_actions),
+            token=token,
+            token_everywhere=not loopback,
+            hosts=() if loopback else [*settings.hosts, host],
+            extra_routes=routes(state, token),
+            open_paths=OPEN,
+            title=project.name,
+        )
+        server = Server(console, listening)
+        server.start()
+        logger.info("starts; its console, /health, /ready and /metrics are at http://%s:%s", host, port)
         ended = service.run(once=once, started=signals.install)
     except KeyboardInterrupt:
         logger.warning("interrupted; the running epoch was given up")
         return 0
     finally:
         signals.remove()
-        server.stop()
+        if server is not None:
+            server.stop()
+        ledger.close()
     logger.info("ended")
     return 0 if ended.ok else 1
 

@@ -119,6 +119,8 @@ class ServiceSettings(Strict):
     token: Reference | None = None
     """Whoever asks for more than whether the service is well has to show it; needed to listen to others than
     this machine."""
+    hosts: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Names by which the console is called, besides the address that it listens on."""
     poll: Interval = 10
     grace: Interval = 30
     backoff: BackoffSettings = BackoffSettings()

@@ -1,7 +1,6 @@
 """``/health``, ``/ready`` and ``/metrics``: for whatever watches over the service.
 
-``application`` is the seam to the console: it serves these routes alone; the console serves them beside its
-own pages.
+The console serves these routes beside its own pages.
 """
 
 from __future__ import annotations
@@ -12,9 +11,6 @@ import threading
 from ipaddress import ip_address
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -25,7 +21,8 @@ from viewkeeper.errors import SetupError
 from viewkeeper.service.metrics import CONTENT_TYPE
 from viewkeeper.service.state import ServiceState
 
-_LOOPBACK = ["localhost", "127.0.0.1", "::1", "[::1]"]
+OPEN = ("/health", "/ready")
+"""Whether the service is well may be asked by anybody."""
 
 
 def routes(state: ServiceState, token: str | None = None) -> list[BaseRoute]:
@@ -47,13 +44,6 @@ def routes(state: ServiceState, token: str | None = None) -> list[BaseRoute]:
         return Response(state.metrics.text(), media_type=CONTENT_TYPE)
 
     return [Route("/health", health), Route("/ready", ready), Route("/metrics", metrics)]
-
-
-def application(state: ServiceState, token: str | None = None, *, loopback: bool = True) -> ASGIApp:
-    """The routes alone, as an application. On loopback only names of this machine are answered to: a page in
-    a browser that was led here by another name learns nothing."""
-    guard = [Middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK)] if loopback else []
-    return Starlette(routes=routes(state, token), middleware=guard)
 
 
 def is_loopback(host: str) -> bool:

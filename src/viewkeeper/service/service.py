@@ -35,6 +35,7 @@ from viewkeeper.library import Library
 from viewkeeper.results import Epoch
 from viewkeeper.service.alerts import Troubles, messengers
 from viewkeeper.service.backoff import code_of, pause_after, suspends
+from viewkeeper.service.errands import Errands
 from viewkeeper.service.lineage import Lineage, sink
 from viewkeeper.service.logs import EventLog
 from viewkeeper.service.memory import Memory
@@ -51,6 +52,7 @@ OpenWarehouse = Callable[[Project, Callable[[Event], None]], Warehouse]
 _HOLDER = re.compile(r".*@(?P<host>.+) pid (?P<pid>\d+)")
 _BUSY_SECONDS = 2.0
 _JUST_NOW = 1.0
+_LISTENS_SECONDS = 0.2
 _LEARNED = 5
 _MANY_ERRORS = 10
 
@@ -72,22 +74,25 @@ class Service:
         state: ServiceState,
         log: EventLog,
         stop: threading.Event,
+        errands: Errands,
+        listener: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self._project = load_project(folder)
         self._settings = self._project.settings.service
         self._state = state
         self._log = log
         self._stop = stop
+        self._errands = errands
         self._memory = Memory()
         told = messengers(self._settings.alerts, self._project.folder, state.metrics.alert_lost)
         self._teller = Teller(state, Troubles(self._project.name), told)
-        self._receivers: list[Callable[[Event], None]] = [log, state.events.publish, state.metrics]
+        self._receivers: list[Callable[[Event], None]] = [log, listener, state.metrics]
         self._sink = None
         if self._settings.lineage is not None:
             self._sink = sink(self._settings.lineage, self._project.folder, state.metrics.lineage_lost)
             namespace = self._settings.lineage.namespace or self._project.name
             self._receivers.append(Lineage(namespace, lambda: self._library().views, self._sink.put))
-        self._warehouse = open_warehouse(self._project, self._receive)
+        self.warehouse = open_warehouse(self._project, self._receive)
         self._seen = fingerprint(self._project)
         self._apply_at: float | None = 0.0
         self._applying_failed = 0
@@ -99,7 +104,7 @@ class Service:
 
     @property
     def _ledger(self) -> Ledger:
-        return self._warehouse.ledger
+        return self.warehouse.ledger
 
     # The loop.
 
@@ -113,7 +118,7 @@ class Service:
                 pause = self._guarded_cycle()
                 if once and (self._errors or not self._busy):
                     break
-                self._stop.wait(pause)
+                self._wait(pause)
             return Ended(not (once and (self._failed_once or self._errors)))
         except Exception as error:
             if isinstance(error, ViewkeeperError):
@@ -141,11 +146,11 @@ class Service:
                 "in its definition, or target_lag: 5 minutes in viewkeeper.yml"
             )
         self._state.ready()
-        logger.info("keeps %d views fresh", len(self._warehouse.views()))
+        logger.info("keeps %d views fresh", len(self.warehouse.views()))
 
     def _end(self) -> None:
-        self._warehouse.close()
-        self._state.events.close()
+        self.warehouse.close()
+        self._errands.close()
         self._teller.close()
         if self._sink is not None:
             self._sink.close()
@@ -170,7 +175,15 @@ class Service:
         self._state.ready()
         return pause
 
+    def _wait(self, seconds: float) -> None:
+        """Until it is time, somebody wants something, or it is to end."""
+        until = time.monotonic() + seconds
+        while not self._errands.waiting and (left := until - time.monotonic()) > 0:
+            if self._stop.wait(min(left, _LISTENS_SECONDS)):
+                return
+
     def _cycle(self) -> float:
+        self._errands.run()
         self._apply_changes()
         if time.time() >= self._looked_at + self._settings.poll:
             self._look()
@@ -195,7 +208,7 @@ class Service:
     def _look(self) -> None:
         self._state.doing("looking at the sources")
         self._looked_at = time.time()
-        self._warehouse.look()
+        self.warehouse.look()
 
     def _decide(self) -> Decision:
         library, failing = self._library(), self._ledger.failing()
@@ -241,7 +254,7 @@ class Service:
             for name in ("service", "connection"):
                 if getattr(project.settings, name) != getattr(self._project.settings, name):
                     logger.warning("%s: changed in viewkeeper.yml; restart the service for it", name)
-            changes = self._warehouse.apply(project)
+            changes = self.warehouse.apply(project)
             self._log.over()
             for change in changes:
                 logger.info("%s", change)
@@ -271,7 +284,7 @@ class Service:
         self._state.doing(f"refreshing {', '.join(views)}")
         started = datetime.now(timezone.utc)
         try:
-            epoch = self._warehouse.refresh(*views, on_error="skip")
+            epoch = self.warehouse.refresh(*views, on_error="skip")
         except LedgerError:
             raise
         except ViewkeeperError as error:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from viewkeeper.service.broadcast import Broadcast
 from viewkeeper.service.metrics import Metrics
 
 
@@ -37,7 +36,6 @@ class ServiceState:
     """Set by the service's thread, read by any."""
 
     metrics: Metrics = field(default_factory=Metrics)
-    events: Broadcast = field(default_factory=Broadcast)
     started_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _not_ready: str | None = "it is starting"

@@ -4,25 +4,35 @@ import http.client
 import json
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from viewkeeper.errors import SetupError
-from viewkeeper.service.probes import Server, application, listen
+from viewkeeper.ledger import Ledger, sqlite_url
+from viewkeeper.service.probes import OPEN, Server, listen, routes
 from viewkeeper.service.state import ServiceState
+from viewkeeper.survey import Survey
+from viewkeeper.web import create_app
 
 Ask = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Ask]]:
+def serve(tmp_path: Path) -> Iterator[Callable[..., Ask]]:
     """Serves a state; asks it for a path."""
     running: list[Server] = []
 
     def make(state: ServiceState, token: str | None = None) -> Ask:
         listening = listen("127.0.0.1:0", guarded=False)
         port = listening.getsockname()[1]
-        server = Server(application(state, token), listening)
+        app = create_app(
+            Survey(Ledger.open(sqlite_url(tmp_path / "ledger.db"))),
+            token=token,
+            extra_routes=routes(state, token),
+            open_paths=OPEN,
+        )
+        server = Server(app, listening)
         server.start()
         running.append(server)
 
@@ -68,7 +78,16 @@ def test_metrics_need_the_token_where_there_is_one(serve):
 
 
 def test_another_name_for_this_machine_is_not_answered_to(serve):
-    assert serve(ServiceState())("/metrics", Host="evil.example")[0] == 400
+    ask = serve(ServiceState())
+    assert ask("/metrics", Host="evil.example")[0] == 400
+    assert ask("/", Host="evil.example")[0] == 400
+    assert ask("/health", Host="10.0.0.7")[0] == 200, "a probe calls by an address"
+
+
+def test_the_console_is_there(serve):
+    status, page = serve(ServiceState())("/")
+    assert status == 200
+    assert "The graph of views" in page
 
 
 def test_a_port_in_use_is_told():
