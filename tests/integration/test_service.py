@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from world import assert_tidy, ledger_of
 
 from viewkeeper.cli.commands import open_warehouse as open_project
+from viewkeeper.service.errands import Errands
 from viewkeeper.service.logs import EventLog
 from viewkeeper.service.service import Service
 from viewkeeper.service.state import ServiceState
@@ -82,11 +84,16 @@ class Running:
             time.sleep(0.1)
         raise AssertionError(f"nobody said {words!r}:\n{self.log.read_text()[-3000:]}")
 
-    def ask(self, path: str) -> tuple[int, str]:
+    def ask(self, path: str, token: str | None = None, **form: str) -> tuple[int, str]:
+        """The answer to a GET, or with a form to a POST."""
         address = re.search(r"http://[\d.:]+", self.wait_for("starts;")["message"])
         assert address is not None
+        body = urllib.parse.urlencode(form).encode() if form else None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            with urllib.request.urlopen(address[0] + path, timeout=30) as answer:
+            with urllib.request.urlopen(
+                urllib.request.Request(address[0] + path, body, headers), timeout=30
+            ) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -230,7 +237,7 @@ def in_process(shop: tuple[Path, Warehouse]) -> Callable[[], ServiceState]:
 
     def once() -> ServiceState:
         state = ServiceState()
-        Service(shop[0], open_project, state, EventLog(), threading.Event()).run(once=True)
+        Service(shop[0], open_project, state, EventLog(), threading.Event(), Errands()).run(once=True)
         return state
 
     return once
@@ -265,3 +272,25 @@ def test_a_new_lag_recomputes_nothing(shop):
     wh.sql("ALTER MATERIALIZED VIEW totals UNSET SCHEDULE")
     assert wh.status()[0].timing is None
     assert wh.verify()[0].ok
+
+
+def test_the_console_asks_the_service(shop, run, monkeypatch):
+    folder, wh = shop
+    monkeypatch.setenv("VIEWKEEPER_TOKEN", token := "a token of some length")
+    (folder / "views" / "totals.sql").write_text(TOTALS.replace("3 seconds", "1 hour"))
+    service = run("--allow-actions")
+    service.wait_for("keeps 1 views fresh")
+    assert "totals" in service.ask("/")[1]
+    assert service.ask("/do", what="refresh")[0] == 403, "who has no token can only read"
+    wh.spark.sql("INSERT INTO sales VALUES (1, 90)")
+    assert service.ask("/do", token, what="refresh")[0] == 200
+    service.wait_for("published", count=2)
+    assert totals(wh) == {1: 100, 2: 20}
+    view = "/views/lake.default.totals"
+    assert "100" in service.ask(f"{view}/rows", token)[1]
+    assert service.ask(f"{view}/do", token, what="pause")[0] == 200
+    assert wh.status()[0].suspended
+    assert service.ask(f"{view}/do", token, what="resume")[0] == 200
+    assert not wh.status()[0].suspended
+    assert service.end() == 0
+    assert_tidy(wh)
