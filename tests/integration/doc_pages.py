@@ -26,7 +26,8 @@ from typer.testing import CliRunner
 
 import viewkeeper as vk
 from viewkeeper.cli.main import app
-from viewkeeper.define.project import _Spec, split_statements
+from viewkeeper.define.place import PipelineSpec
+from viewkeeper.define.project import split_statements
 from viewkeeper.define.settings import Settings
 from viewkeeper.define.sources import SourceDefinition, checked_options
 from viewkeeper.define.yaml_files import read_yaml
@@ -141,7 +142,7 @@ class Reader:
         file = self.folder / "checked.yml"
         file.write_text(text, encoding="utf-8")
         if "libraries" in yaml.safe_load(text):
-            read_yaml(file, _Spec)
+            read_yaml(file, PipelineSpec)
             return
         for name, source in read_yaml(file, Settings).sources.items():
             checked_options(SourceDefinition(name, source.kind, source.told(self.folder)))

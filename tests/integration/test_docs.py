@@ -25,6 +25,7 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
         "CREATE TABLE log (person INT, day DATE, page STRING)",
         "CREATE MATERIALIZED VIEW clicks AS SELECT page FROM log",
     ),
+    "service.md": ("CREATE TABLE orders (day DATE)",),
     "operators/windows.md": ("CREATE TABLE orders (customer INT, id INT, day DATE)",),
 }
 """What a page takes for granted."""

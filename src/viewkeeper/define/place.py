@@ -49,7 +49,7 @@ class _Library(BaseModel):
     glob: _Glob
 
 
-class _Spec(BaseModel):
+class PipelineSpec(BaseModel):
     """The fields of Spark's pipeline spec, and no others, as in ``pyspark.pipelines``."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -79,7 +79,7 @@ def load_place(folder: Path) -> Place:
     """Read the YAML files of a project."""
     folder = folder.absolute()
     spec_file = _spec_file(folder)
-    spec = read_yaml(spec_file, _Spec)
+    spec = read_yaml(spec_file, PipelineSpec)
     settings_file = folder / SETTINGS_NAME
     return Place(
         folder=folder,
