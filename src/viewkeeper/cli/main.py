@@ -42,11 +42,19 @@ class _Group(TyperGroup):
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort, typer.BadParameter)) or hasattr(error, "show"):
                 raise  # the parser's own, which it reports itself
-            said = str(error).strip().splitlines()
-            message = f"{type(error).__name__}: {said[0] if said else 'no message'}"
+            message = f"{type(error).__name__}: {_said(error)}"
             hint = "This should not happen. `viewkeeper --debug …` shows where it did."
             _report(ctx, ViewkeeperError(message, hint=hint))
         raise typer.Exit(1)
+
+
+def _said(error: Exception) -> str:
+    """The first line of an error. One of the JVM asks that for its words, which may be gone."""
+    try:
+        said = str(error).strip().splitlines()
+    except Exception:
+        return "its message cannot be read any more"
+    return said[0] if said else "no message"
 
 
 def _report(ctx: Any, error: ViewkeeperError) -> None:

@@ -100,13 +100,15 @@ def zone_of(name: str) -> tzinfo | None:
 
     >>> zone_of("GMT+8"), zone_of("Nowhere/Else")
     (datetime.timezone(datetime.timedelta(seconds=28800)), None)
+    >>> zone_of("+25:00"), zone_of("../etc"), zone_of("America")
+    (None, None, None)
     """
     offset = _OFFSET.fullmatch(name)
-    if offset is not None:
-        sign, hours, minutes = offset.groups()
-        distance = timedelta(hours=int(hours), minutes=int(minutes or 0))
-        return timezone(distance if sign == "+" else -distance)
     try:
+        if offset is not None:
+            sign, hours, minutes = offset.groups()
+            distance = timedelta(hours=int(hours), minutes=int(minutes or 0))
+            return timezone(distance if sign == "+" else -distance)
         return timezone.utc if name.upper() in ("Z", "UTC", "GMT", "UT") else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # more than a day; a folder of zones
         return None

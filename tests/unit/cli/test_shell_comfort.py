@@ -216,6 +216,25 @@ def test_an_error_that_nobody_foresaw_is_a_message(project: Path, monkeypatch: p
     assert "Traceback" in run(app, ["--debug", "history", "--project", str(project)]).stderr
 
 
+def test_an_error_whose_words_are_gone_is_a_message_too(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of the JVM asks that for its message, and the JVM may have died."""
+
+    class LostError(Exception):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    def broken(*_: object, **__: object) -> int:
+        raise LostError
+
+    monkeypatch.setattr("viewkeeper.cli.reading.history", broken)
+    for arguments in (["history"], ["--debug", "history"]):
+        shown = run(app, [*arguments, "--project", str(project)])
+        assert shown.exit_code == 1
+        assert "[VK-INTERNAL] LostError: its message cannot be read any more\n" in shown.stderr
+
+
 def test_a_broken_project_file_names_line_and_column(tmp_path: Path) -> None:
     run(app, ["init", str(tmp_path / "shop")])
     (tmp_path / "shop" / "viewkeeper.yml").write_text("policy: auto\nviews:\n  v: [a, b\n", encoding="utf-8")
