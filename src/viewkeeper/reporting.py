@@ -5,7 +5,6 @@ Everything comes from the ledger. What people and databases wrote is escaped, an
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,18 +20,11 @@ from viewkeeper.markup import Safe, code, count, folded, moment, picture, second
 from viewkeeper.outlines import Outline
 from viewkeeper.overview import Overview
 from viewkeeper.pictures import MOST_BARS, bars_of, graph_of, last_part
+from viewkeeper.redacting import redacted, shown_options
 from viewkeeper.results import Epoch, History, SourceStatus, Status
 
 EPOCHS, REFRESHES, FAILURES = 20, 500, 20
 """How many epochs are listed, in how many refreshes estimates are looked for, how many failures are told."""
-
-_HIDDEN = "•••"
-_IN_URL = re.compile(r"(\w[\w+.-]*://[^\s/:@'\"]*):[^\s/@'\"]+@")
-_NAMED = re.compile(
-    r"(\b\w*(?:password|passwd|pwd|secret|token|access[_-]?key)\w*(?<!_env)(?<!_file)\s*[=:]\s*['\"]?)"
-    r"[^\s'\"&;,)]+",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +220,7 @@ def _failures(failures: Sequence[FailureRecord]) -> Section:
             moment(each.begun_at),
             moment(each.failed_at),
             each.holder,
-            without_secrets(each.error or died),
+            redacted(each.error or died),
         )
         for each in failures
     ]
@@ -245,24 +237,13 @@ def _sources(sources: Sequence[SourceStatus]) -> Section:
             source.name,
             source.kind,
             "failed" if source.problem else "stale" if source.behind else "fresh",
-            without_secrets(source.problem or ""),
+            redacted(source.problem or ""),
             moment(source.seen_at),
             ", ".join(map(last_part, source.views)),
             "" if source.bad_rows is None else count(source.bad_rows),
-            without_secrets(", ".join(f"{key}={value}" for key, value in source.options.items())),
+            ", ".join(f"{key}={value}" for key, value in shown_options(source.options).items()),
         )
         for source in sources
     ]
     columns = ("source", "kind", "state", "problem", "seen", "held as", "bad rows>", "options")
     return Section("Declared sources", (table(columns, rows),))
-
-
-def without_secrets(text: str) -> str:
-    """A text without passwords, should one have got into it; where one is kept may be told.
-
-    >>> without_secrets("postgresql://me:hush@db/x?password=hush")
-    'postgresql://me:•••@db/x?password=•••'
-    >>> without_secrets("host=db, password_env=SHOP_PASSWORD")
-    'host=db, password_env=SHOP_PASSWORD'
-    """
-    return _NAMED.sub(rf"\1{_HIDDEN}", _IN_URL.sub(rf"\1:{_HIDDEN}@", text))

@@ -6,7 +6,6 @@ for each answer, however many views and epochs there are. ``pictures`` turns its
 
 from __future__ import annotations
 
-from viewkeeper.survey.redacting import redacted
 from viewkeeper.survey.survey import Survey
 
-__all__ = ["Survey", "redacted"]
+__all__ = ["Survey"]

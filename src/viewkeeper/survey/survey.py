@@ -24,10 +24,10 @@ from viewkeeper.library import KnownView, Library
 from viewkeeper.overview import whats_behind
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.steps import EpochPlan, Extract, Strategy
+from viewkeeper.redacting import redacted, shown_options
 from viewkeeper.remote_views import declared_by_people, join_of
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sql.quoting import parse_path
-from viewkeeper.survey.redacting import redacted, shown_options
 from viewkeeper.survey.values import (
     ColumnFacts,
     EpochFacts,

@@ -17,9 +17,9 @@ from typing import Protocol
 from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.refusals import refuse
 from viewkeeper.errors import ViewkeeperError
+from viewkeeper.redacting import redacted
 from viewkeeper.results import Verification
 from viewkeeper.sql.quoting import parse_path, quote_path
-from viewkeeper.survey import redacted
 from viewkeeper.warehouse import Warehouse
 from viewkeeper.web.errors import WebError
 

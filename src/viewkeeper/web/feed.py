@@ -29,8 +29,9 @@ from viewkeeper.events import (
     StepStarted,
 )
 from viewkeeper.ledger.surveys import Pulse
+from viewkeeper.redacting import redacted
 from viewkeeper.sql.quoting import parse_path
-from viewkeeper.survey import Survey, redacted
+from viewkeeper.survey import Survey
 
 _DOING = {
     "observe": "looking at the sources",

@@ -14,9 +14,9 @@ from markupsafe import Markup, escape
 from viewkeeper import __version__
 from viewkeeper.ledger.surveys import PastRefresh
 from viewkeeper.plan.propagation import in_bytes
+from viewkeeper.redacting import redacted
 from viewkeeper.sql.keywords import KEYWORDS
 from viewkeeper.sql.quoting import parse_path
-from viewkeeper.survey import redacted
 from viewkeeper.survey.pictures import age
 
 
