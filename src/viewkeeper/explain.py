@@ -111,8 +111,8 @@ def explain_view(
 ) -> Explanation:
     """The explanation of one view out of a plan; ``planned``: when that was carried out, if it was."""
     view = plan.view(name)
-    steps = _steps_for(plan, name)
-    sql = "\n\n".join(f"-- {_title(step)}\n{text}" for step in steps for text in _step_sql(step))
+    steps = told_steps(plan, name)
+    sql = "\n\n".join(f"-- {step.title}\n{text}" for step in steps for text in step.sql)
     head = [
         f"view {name}",
         f"  kept     {'by full recompute: ' + str(reason) if reason else 'incrementally'}",
@@ -211,9 +211,10 @@ def _steps_for(plan: EpochPlan, name: str) -> list[Step]:
     return chosen[::-1]
 
 
-def _told(at: int, step: Step) -> Iterator[str]:
+def _told(at: int, told: ToldStep) -> Iterator[str]:
     """A step, and what it goes through."""
-    yield f"    {at}. {_title(step)}"
+    step = told.step
+    yield f"    {at}. {told.title}"
     if isinstance(step, Share):
         yield from (f"       {part}" for part in step.parts)
     if isinstance(step, (Extract, Share)) and step.looked_up:

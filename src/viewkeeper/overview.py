@@ -70,7 +70,7 @@ class Overview:
                 name,
                 states[name].epoch,
                 last[name].published_at if name in last else None,
-                last[name].strategy if name in last else None,
+                last[name].refresh.strategy if name in last else None,
                 outline.incremental,
                 str(outline.reason) if outline.reason else None,
                 states[name].snapshot is None or bool(behind[name]),
@@ -91,7 +91,9 @@ class Overview:
         if not declared:
             return []
         outlines, states, seen = self.outlines(), self._ledger.states(), self._ledger.observations()
-        held = {source: _held(source, _base_views(source.name, outlines), states) for source in declared}
+        held = {
+            source: held_version(source, _base_views(source.name, outlines), states) for source in declared
+        }
         waiting: Mapping[str, Lag | ViewkeeperError | None] = {}
         if ask and any(source.kind in _ASKED for source in declared):
             from viewkeeper.lagging import lags  # speaks to databases: only who has one waits for it
@@ -287,7 +289,7 @@ def _base_views(source: str, outlines: Mapping[str, Outline]) -> dict[str, str]:
     return {table: name for table, name in alone.items() if parse_path(table)[:2] == (SOURCES, source)}
 
 
-def _held(
+def held_version(
     source: SourceDefinition, held_by: Mapping[str, str], states: Mapping[str, ViewState]
 ) -> str | None:
     """The version of a source that its base views hold."""

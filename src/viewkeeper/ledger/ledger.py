@@ -33,10 +33,10 @@ from viewkeeper.ledger.records import (
     FailingView,
     FailureRecord,
     JsonObject,
-    LastRefresh,
     Lease,
     NewEpoch,
     NewPropagation,
+    PastRefresh,
     Propagation,
     SourceObservation,
     SourceRecord,
@@ -151,7 +151,7 @@ class Ledger:
             latest = queries.latest_epoch_id(connection)
             return {} if latest is None else queries.states(connection, latest)
 
-    def last_refreshes(self) -> dict[str, LastRefresh]:
+    def last_refreshes(self) -> dict[str, PastRefresh]:
         """Of each view that there is, the last epoch that looked after it; those of which none did are
         absent."""
         with self._database.reading() as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,7 @@ from viewkeeper.ledger.records import (
     FailingView,
     FailureRecord,
     JsonObject,
-    LastRefresh,
+    PastRefresh,
     SourceObservation,
     SourceRecord,
     ViewRecord,
@@ -160,25 +161,24 @@ def last_planned(connection: Connection, view: str) -> int | None:
     return found
 
 
-def last_refreshes(connection: Connection) -> dict[str, LastRefresh]:
-    """Of each view that there is, the last epoch that has a refresh of it: one question for all of them."""
-    table, known = schema.refreshes, schema.definitions
-    newer = table.alias()
-    last = (
-        select(func.max(newer.c.epoch_id))
-        .where(newer.c.view == known.c.name)
-        .correlate(known)
-        .scalar_subquery()
-    )
-    query = (
-        select(table.c.view, table.c.strategy, schema.epochs.c.id, schema.epochs.c.published_at)
+def last_refreshes(connection: Connection, *, moved: bool = False) -> dict[str, PastRefresh]:
+    """Of each view that there is, the last epoch that looked after it; ``moved``: and changed it. One
+    question for all of them."""
+    table, known, newer = schema.refreshes, schema.definitions, schema.refreshes.alias()
+    last = select(func.max(newer.c.epoch_id)).where(newer.c.view == known.c.name)
+    if moved:
+        last = last.where(newer.c.strategy != "unchanged")
+    found = connection.execute(
+        select(table, schema.epochs.c.published_at)
         .select_from(known)
-        .join(table, (table.c.view == known.c.name) & (table.c.epoch_id == last))
+        .join(
+            table,
+            (table.c.view == known.c.name) & (table.c.epoch_id == last.correlate(known).scalar_subquery()),
+        )
         .join(schema.epochs, schema.epochs.c.id == table.c.epoch_id)
         .where(_defined(None))
     )
-    rows = connection.execute(query)
-    return {row.view: LastRefresh(row.id, row.published_at, row.strategy) for row in rows}
+    return {row.view: past_refresh(row) for row in found}
 
 
 def chores(connection: Connection) -> tuple[Chore, ...]:
@@ -195,11 +195,12 @@ def chores(connection: Connection) -> tuple[Chore, ...]:
     )
 
 
-def failures(connection: Connection, limit: int | None) -> tuple[FailureRecord, ...]:
-    """Attempts that will never be published, newest first."""
+def failures(
+    connection: Connection, limit: int | None, *, first: int | None = None, before: int | None = None
+) -> tuple[FailureRecord, ...]:
+    """Attempts that will never be published, newest first; those with ids in a range."""
     table = schema.attempts
     token = lease.open_token(connection)
-    gone = or_(table.c.failed_at.is_not(None), table.c.token != token) if token is not None else None
     query = (
         select(table)
         .outerjoin(schema.epochs)
@@ -207,8 +208,12 @@ def failures(connection: Connection, limit: int | None) -> tuple[FailureRecord, 
         .order_by(table.c.id.desc())
         .limit(limit)
     )
-    if gone is not None:
-        query = query.where(gone)
+    if token is not None:  # what its holder has not given up yet may still be published
+        query = query.where(or_(table.c.failed_at.is_not(None), table.c.token != token))
+    if first is not None:
+        query = query.where(table.c.id >= first)
+    if before is not None:
+        query = query.where(table.c.id < before)
     return tuple(
         FailureRecord(row.id, row.holder, row.begun_at, row.failed_at, row.error)
         for row in connection.execute(query)
@@ -251,24 +256,20 @@ def _refreshes(
     )
     found: defaultdict[int, list[ViewRefreshRecord]] = defaultdict(list)
     for row in rows:
-        found[row.epoch_id].append(
-            ViewRefreshRecord(
-                view=row.view,
-                strategy=row.strategy,
-                install=row.install,
-                reason=row.reason,
-                delta_rows=row.delta_rows,
-                inserted=row.inserted,
-                deleted=row.deleted,
-                updated=row.updated,
-                compute_seconds=row.compute_seconds,
-                install_seconds=row.install_seconds,
-                estimates=row.estimates,
-                recomputed=row.recomputed,
-                derived_from=row.derived_from,
-            )
-        )
+        found[row.epoch_id].append(_refresh(row))
     return found
+
+
+def past_refresh(row: Row[Any]) -> PastRefresh:
+    """A refresh, with when its epoch was published."""
+    return PastRefresh(row.epoch_id, row.published_at, _refresh(row))
+
+
+_FIELDS = tuple(field.name for field in fields(ViewRefreshRecord))
+
+
+def _refresh(row: Row[Any]) -> ViewRefreshRecord:
+    return ViewRefreshRecord(**{name: getattr(row, name) for name in _FIELDS})
 
 
 def _kind(value: str) -> ChoreKind:

@@ -100,12 +100,12 @@ class EpochRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class LastRefresh:
-    """The last epoch that looked after a view, and how."""
+class PastRefresh:
+    """What an epoch did to a view."""
 
     epoch: int
     published_at: datetime
-    strategy: str
+    refresh: ViewRefreshRecord
 
 
 @dataclass(frozen=True, slots=True)

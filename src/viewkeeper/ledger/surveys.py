@@ -5,14 +5,14 @@ views and epochs there are."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, or_, select, tuple_
+from sqlalchemy import Connection, Row, case, func, select, tuple_
 
-from viewkeeper.ledger import lease, schema
-from viewkeeper.ledger.records import FailureRecord, JsonObject, ViewRefreshRecord
+from viewkeeper.ledger import lease, queries, schema
+from viewkeeper.ledger.records import JsonObject, PastRefresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,6 @@ class Pulse:
     failed: bool
     seen_at: datetime | None
     holder: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PastRefresh:
-    """What an epoch did to a view."""
-
-    epoch: int
-    published_at: datetime
-    refresh: ViewRefreshRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +85,6 @@ def definition_keys(connection: Connection) -> tuple[tuple[str, int], ...]:
     )
 
 
-def last_refreshes(connection: Connection, *, moved: bool = False) -> dict[str, PastRefresh]:
-    """Of each view that there is, the last epoch that looked after it; ``moved``: and changed it."""
-    table, known, newer = schema.refreshes, schema.definitions, schema.refreshes.alias()
-    last = select(func.max(newer.c.epoch_id)).where(newer.c.view == known.c.name)
-    if moved:
-        last = last.where(newer.c.strategy != "unchanged")
-    found = connection.execute(
-        select(table, schema.epochs.c.published_at)
-        .select_from(known)
-        .join(
-            table,
-            (table.c.view == known.c.name) & (table.c.epoch_id == last.correlate(known).scalar_subquery()),
-        )
-        .join(schema.epochs, schema.epochs.c.id == table.c.epoch_id)
-        .where(known.c.ended_in.is_(None))
-    )
-    return {row.view: _past(row) for row in found}
-
-
 def history_of(connection: Connection, view: str, limit: int) -> tuple[PastRefresh, ...]:
     """What the last epochs did to a view, newest first."""
     table = schema.refreshes
@@ -123,7 +95,7 @@ def history_of(connection: Connection, view: str, limit: int) -> tuple[PastRefre
         .order_by(table.c.epoch_id.desc())
         .limit(limit)
     )
-    return tuple(map(_past, rows))
+    return tuple(map(queries.past_refresh, rows))
 
 
 def epoch_page(connection: Connection, before: int | None, limit: int) -> tuple[EpochSummary, ...]:
@@ -191,29 +163,6 @@ def neighbours(connection: Connection, epoch: int) -> tuple[int | None, int | No
     return row[0], row[1]
 
 
-def failures_between(
-    connection: Connection, first: int | None, before: int | None, limit: int
-) -> tuple[FailureRecord, ...]:
-    """Attempts with ids in a range that will never be published, newest first."""
-    table = schema.attempts
-    token = lease.open_token(connection)
-    query = (
-        select(table)
-        .outerjoin(schema.epochs)
-        .where(schema.epochs.c.id.is_(None), table.c.propagated.is_(False))
-        .order_by(table.c.id.desc())
-        .limit(limit)
-    )
-    if token is not None:  # what its holder has not given up yet may still be published
-        query = query.where(or_(table.c.failed_at.is_not(None), table.c.token != token))
-    bounds = [table.c.id >= first] if first is not None else []
-    bounds += [table.c.id < before] if before is not None else []
-    return tuple(
-        FailureRecord(row.id, row.holder, row.begun_at, row.failed_at, row.error)
-        for row in connection.execute(query.where(and_(True, *bounds)))
-    )
-
-
 def source_contents(
     connection: Connection, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], JsonObject]:
@@ -221,11 +170,3 @@ def source_contents(
     table = schema.source_versions
     query = select(table).where(tuple_(table.c.source, table.c.version).in_(list(wanted)))
     return {(row.source, row.version): row.content for row in connection.execute(query)}
-
-
-_FIELDS = tuple(field.name for field in fields(ViewRefreshRecord))
-
-
-def _past(row: Row[Any]) -> PastRefresh:
-    refresh = ViewRefreshRecord(**{name: getattr(row, name) for name in _FIELDS})
-    return PastRefresh(row.epoch_id, row.published_at, refresh)

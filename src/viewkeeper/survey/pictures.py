@@ -25,8 +25,7 @@ from viewkeeper.drawing import (
     draw_waterfall,
 )
 from viewkeeper.events import Phase
-from viewkeeper.ledger.records import EpochRecord
-from viewkeeper.ledger.surveys import PastRefresh
+from viewkeeper.ledger.records import EpochRecord, PastRefresh
 from viewkeeper.plan.propagation import Propagation
 from viewkeeper.plan.steps import CheckRows, ComputeRows, ComputeVisible, Extract, Install, Publish, Share
 from viewkeeper.sql.quoting import parse_path

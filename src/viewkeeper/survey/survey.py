@@ -18,10 +18,10 @@ from viewkeeper.explain import told_steps
 from viewkeeper.lagging import lags
 from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
 from viewkeeper.ledger import Ledger, queries, schema, surveys
-from viewkeeper.ledger.records import FailureRecord, SourceObservation
-from viewkeeper.ledger.surveys import PastRefresh, Pulse
+from viewkeeper.ledger.records import FailureRecord, PastRefresh, SourceObservation
+from viewkeeper.ledger.surveys import Pulse
 from viewkeeper.library import KnownView, Library
-from viewkeeper.overview import whats_behind
+from viewkeeper.overview import held_version, whats_behind
 from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.steps import EpochPlan, Extract, Strategy
 from viewkeeper.redacting import redacted, shown_options
@@ -72,9 +72,9 @@ class Survey:
         """The warehouse at a glance."""
         with self._ledger.reading() as connection:
             library = self._library(connection)
-            last = surveys.last_refreshes(connection)
+            last = queries.last_refreshes(connection)
             newest = next(iter(surveys.epoch_page(connection, None, 1)), None)
-            failure = next(iter(surveys.failures_between(connection, None, None, 1)), None)
+            failure = next(iter(queries.failures(connection, 1)), None)
             seen = queries.observations(connection)
             kinds = self._kinds(connection)
             running = self._running(connection)
@@ -99,7 +99,7 @@ class Survey:
                     hint="The graph shows those that there are.",
                 )
             history = surveys.history_of(connection, name, HISTORY)
-            failure = next(iter(surveys.failures_between(connection, None, None, 1)), None)
+            failure = next(iter(queries.failures(connection, 1)), None)
             seen = queries.observations(connection)
             moved = next(
                 (each for each in history if each.refresh.strategy != Strategy.UNCHANGED.value), None
@@ -128,7 +128,7 @@ class Survey:
         with self._ledger.reading() as connection:
             found = surveys.epoch_page(connection, before, limit)
             older = found[-1].id if len(found) == limit else None
-            failures = surveys.failures_between(connection, older, before, limit)
+            failures = queries.failures(connection, limit, first=older, before=before)
             return EpochPage(found, failures, surveys.epoch_count(connection), older)
 
     def epoch(self, number: int) -> EpochFacts:
@@ -141,13 +141,13 @@ class Survey:
     def failure(self, number: int) -> FailureRecord | None:
         """The attempt of that number, if it failed."""
         with self._ledger.reading() as connection:
-            return next(iter(surveys.failures_between(connection, number, number + 1, 1)), None)
+            return next(iter(queries.failures(connection, 1, first=number, before=number + 1)), None)
 
     def plans(self) -> list[StoredPlan]:
         """Of each view the plan that changed it last, without its steps, and as far as the newest plans tell:
         those of the last few epochs, not of all."""
         with self._ledger.reading() as connection:
-            last = surveys.last_refreshes(connection, moved=True)
+            last = queries.last_refreshes(connection, moved=True)
             newest = sorted({each.epoch for each in last.values()}, reverse=True)[: _PLANS // 2]
             plans = {epoch: self._plan_at(connection, epoch) for epoch in newest}
         views = {epoch: {own.view: own for own in plan.views} for epoch, plan in plans.items() if plan}
@@ -162,7 +162,7 @@ class Survey:
         with self._ledger.reading() as connection:
             keys = surveys.definition_keys(connection)
             library = self._library(connection)
-            last = surveys.last_refreshes(connection, moved=True)
+            last = queries.last_refreshes(connection, moved=True)
         if self._lattices is None or self._lattices[0] != keys:
             self._lattices = (keys, lattice_of_views(library, self._foreign_keys(library)))
         grouped = {
@@ -384,10 +384,7 @@ def _reads(view: KnownView) -> tuple[str, ...]:
 
 
 def _held(source: SourceDefinition, library: Library) -> str | None:
-    """The version of a source that its base views hold."""
-    first = next(iter(source.all_tables), "")
-    state = library.states.get(base_views_of(source.name, library).get(first, ""))
-    return None if state is None else state.vector.get(first)
+    return held_version(source, base_views_of(source.name, library), library.states)
 
 
 def labels_of(names: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:

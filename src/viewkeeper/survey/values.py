@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 from viewkeeper.define.definitions import Expectation, ViewDefinition
 from viewkeeper.explain import ToldStep
 from viewkeeper.lattices import ViewLattice
-from viewkeeper.ledger.records import EpochRecord, FailureRecord
-from viewkeeper.ledger.surveys import EpochSummary, PastRefresh
+from viewkeeper.ledger.records import EpochRecord, FailureRecord, PastRefresh
+from viewkeeper.ledger.surveys import EpochSummary
 from viewkeeper.plan.steps import ViewPlan
 
 Standing: TypeAlias = Literal["fresh", "stale", "failed", "empty"]

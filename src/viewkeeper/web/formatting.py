@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from viewkeeper import __version__
-from viewkeeper.ledger.surveys import PastRefresh
+from viewkeeper.ledger.records import PastRefresh
 from viewkeeper.plan.propagation import in_bytes
 from viewkeeper.redacting import redacted
 from viewkeeper.sql.keywords import KEYWORDS

@@ -13,10 +13,10 @@ from viewkeeper.errors import LeaseError, LedgerError
 from viewkeeper.ledger import (
     Chore,
     ChoreKind,
-    LastRefresh,
     Lease,
     Ledger,
     NewEpoch,
+    PastRefresh,
     SourceObservation,
     ViewRecord,
     ViewRefreshRecord,
@@ -186,8 +186,8 @@ def test_the_last_refresh_of_every_view_is_one_question(ledger: Ledger, lease: L
     ledger.publish(lease, NewEpoch(third, {}, (), (ViewRefreshRecord("v", "unchanged"),)))
     assert ledger.view_names() == ("v", "w")
     assert ledger.last_refreshes() == {
-        "v": LastRefresh(third, clock.now, "unchanged"),
-        "w": LastRefresh(first, began, refreshed("w").strategy),
+        "v": PastRefresh(third, clock.now, ViewRefreshRecord("v", "unchanged")),
+        "w": PastRefresh(first, began, refreshed("w")),
     }
     planned = ledger.last_planned("v")
     assert planned == ledger.epoch(second) and planned.plan == {"a": 1}
