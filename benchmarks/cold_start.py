@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from viewkeeper.define.template import init_project
-from viewkeeper.testing.made_up import made_up_ledger
+from viewkeeper.testing.ledgers import paper_ledger
 
 COMMANDS = (
     ["--help"],
@@ -42,7 +42,7 @@ def main(views: int = 50, epochs: int = 2000, runs: int = 10) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "shop"
         init_project(folder, "shop")
-        made_up_ledger(folder / "warehouse", views, epochs)
+        paper_ledger(folder / "warehouse", views, epochs)
         print(f"{views} views, {epochs:,} epochs; {runs} runs, in seconds")
         print(f"{'command':<32} {'median':>7} {'best':>7} {'worst':>7}")
         for arguments in COMMANDS:

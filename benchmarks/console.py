@@ -21,7 +21,8 @@ from starlette.testclient import TestClient
 
 from viewkeeper.ledger import Ledger, sqlite_url
 from viewkeeper.survey import Survey
-from viewkeeper.testing.ledgers import RETAIL, PaperView, PaperWarehouse
+from viewkeeper.testing.ledgers import PaperWarehouse
+from viewkeeper.testing.paper_views import RETAIL, PaperView
 from viewkeeper.web import create_app
 
 LIMIT = 0.3

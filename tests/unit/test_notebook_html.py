@@ -11,14 +11,14 @@ from viewkeeper.ledger import Ledger
 from viewkeeper.markup import table
 from viewkeeper.overview import Overview
 from viewkeeper.results import Epoch, History, Status, ViewRefresh
-from viewkeeper.testing.made_up import made_up_ledger
+from viewkeeper.testing.ledgers import paper_ledger
 
 MARKUP = "<script>alert('1')</script>&\""
 
 
 @pytest.fixture(scope="module")
 def overview(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Overview]:
-    url = made_up_ledger(tmp_path_factory.mktemp("notebook"), 6, 25, names=[MARKUP])
+    url = paper_ledger(tmp_path_factory.mktemp("notebook"), 6, 25, names=[MARKUP])
     with Ledger.open(url) as ledger:
         yield Overview(ledger, ("lake", "default"))
 

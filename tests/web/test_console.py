@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from viewkeeper.survey import Survey
-from viewkeeper.testing.ledgers import PaperView, PaperWarehouse
+from viewkeeper.testing.ledgers import PaperWarehouse
+from viewkeeper.testing.paper_views import PaperView
 
 if TYPE_CHECKING:
     from conftest import Visit

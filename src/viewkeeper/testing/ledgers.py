@@ -5,19 +5,21 @@ neither Spark nor a table behind it. For tests and benchmarks of whatever reads 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import Connection, insert
 
 from viewkeeper.algebra.relations import Relation
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.reading import analyse
 from viewkeeper.declaring import base_view
-from viewkeeper.define.definitions import Expectation, OnViolation, SessionPins, ViewDefinition
+from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.ledger import (
     Lease,
@@ -27,7 +29,9 @@ from viewkeeper.ledger import (
     SourceRecord,
     ViewRefreshRecord,
     ViewState,
+    publishing,
     schema,
+    sqlite_url,
 )
 from viewkeeper.library import KnownView
 from viewkeeper.plan.codec import CODEC
@@ -37,76 +41,34 @@ from viewkeeper.plan.situation import Situation, ViewInput
 from viewkeeper.plan.steps import EpochPlan, Strategy
 from viewkeeper.sources.contract import Description, SourceColumn
 from viewkeeper.sql.quoting import parse_path, show_path
+from viewkeeper.testing.paper_views import RETAIL, ROWS, TABLES, TOGETHER, PaperView, sales_views
 
 PINS = SessionPins("lake", ("default",), "UTC")
-
-TABLES: Mapping[str, str] = {
-    "pos": "storeID INT, itemID INT, date DATE, qty INT, price DECIMAL(8,2)",
-    "stores": "storeID INT, city STRING, region STRING",
-    "items": "itemID INT, name STRING, category STRING, cost DECIMAL(8,2)",
-}
-ROWS = {"pos": 5_000_000, "stores": 100, "items": 5_000}
+_BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+_EVERY = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
-class PaperView:
-    """A view to define: its query, and the columns and types that Spark would say it has."""
+@dataclass
+class _StoppedClock:
+    now: datetime
 
-    name: str
-    query: str
-    columns: str
-    comment: str | None = None
-    expectations: tuple[Expectation, ...] = ()
+    def __call__(self) -> datetime:
+        return self.now
 
 
-RETAIL: tuple[PaperView, ...] = (
-    PaperView(
-        "SID_sales",
-        "SELECT storeID, itemID, date, COUNT(*) AS TotalCount, SUM(qty) AS TotalQuantity\n"
-        "FROM pos\nGROUP BY storeID, itemID, date",
-        "storeID INT, itemID INT, date DATE, TotalCount BIGINT, TotalQuantity BIGINT",
-        "Sales by store, item and day",
-        (Expectation("positive_quantity", "TotalQuantity > 0"),),
-    ),
-    PaperView(
-        "sCD_sales",
-        "SELECT city, date, COUNT(*) AS TotalCount, SUM(qty) AS TotalQuantity\n"
-        "FROM pos, stores\nWHERE pos.storeID = stores.storeID\nGROUP BY city, date",
-        "city STRING, date DATE, TotalCount BIGINT, TotalQuantity BIGINT",
-    ),
-    PaperView(
-        "SiC_sales",
-        "SELECT storeID, category, COUNT(*) AS TotalCount, MIN(date) AS EarliestSale\n"
-        "FROM pos, items\nWHERE pos.itemID = items.itemID\nGROUP BY storeID, category",
-        "storeID INT, category STRING, TotalCount BIGINT, EarliestSale DATE",
-    ),
-    PaperView(
-        "sR_sales",
-        "SELECT region, COUNT(*) AS TotalCount, SUM(qty) AS TotalQuantity\n"
-        "FROM pos, stores\nWHERE pos.storeID = stores.storeID\nGROUP BY region",
-        "region STRING, TotalCount BIGINT, TotalQuantity BIGINT",
-    ),
-    PaperView(
-        "sales_in_full",
-        "SELECT pos.date, stores.city, items.category, pos.qty, pos.price\n"
-        "FROM pos\nJOIN stores ON pos.storeID = stores.storeID\nJOIN items ON pos.itemID = items.itemID",
-        "date DATE, city STRING, category STRING, qty INT, price DECIMAL(8,2)",
-        None,
-        (Expectation("has_a_price", "price IS NOT NULL", OnViolation.FAIL_EPOCH),),
-    ),
-    PaperView(
-        "city_totals",
-        "SELECT city, COUNT(*) AS Days, SUM(TotalCount) AS TotalCount\nFROM sCD_sales\nGROUP BY city",
-        "city STRING, Days BIGINT, TotalCount BIGINT",
-    ),
-    PaperView(
-        "store_tree",
-        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5)\n"
-        "SELECT region, n FROM stores, t",
-        "region STRING, n INT",
-        "Recomputed each time: no rule for recursion",
-    ),
-)
+def paper_ledger(folder: Path, views: int, epochs: int, names: Sequence[str] = ()) -> str:
+    """Write a long ledger into a warehouse's folder, and return its URL: the first epoch defines the views,
+    each of the others refreshes a few of them, and a last attempt failed. ``names``: of the first views."""
+    folder.mkdir(parents=True, exist_ok=True)
+    url = sqlite_url(folder / "ledger.db")
+    clock = _StoppedClock(_BEGAN + _EVERY)
+    with Ledger.open(url, clock=clock) as ledger:
+        paper = PaperWarehouse(ledger, clock)
+        paper.define(tuple(sales_views(views, names)))
+        paper.go_round(epochs - 1)
+        clock.now = _BEGAN + _EVERY * (epochs + 1)
+        paper.fail("<the disk> was full")
+    return url
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +104,7 @@ class PaperWarehouse:
             self.views[made[-1].name] = made[-1]
         lease = self.ledger.acquire("paper")
         epoch = self.ledger.begin(lease)
-        plan = self._plan({}, new={view.name for view in made})
+        plan = self._plan({}, self.ledger.states(), self.views, new={view.name for view in made})
         refreshes = [replace(each, reason="the view is new") for each in self._refreshes(plan)]
         self._publish(lease, epoch, plan, refreshes, [view.name for view in made])
         return epoch
@@ -179,7 +141,7 @@ class PaperWarehouse:
         """Take in what changed, in one epoch; the epoch's id."""
         lease = self.ledger.acquire("paper")
         epoch = self.ledger.begin(lease)
-        plan = self._plan(self._changes)
+        plan = self._plan(self._changes, self.ledger.states(), self.views)
         refreshes = self._refreshes(plan, violations or {})
         self._publish(lease, epoch, plan, refreshes, ())
         self._changes = {}
@@ -200,9 +162,7 @@ class PaperWarehouse:
         begin = last.id + 1
         at = self._now()
         estimates = {"prices": {"sdbatch": 1.2, "fullrecomp": 8.0}, "method": "sdbatch", "paid": 1.1}
-        with self.ledger.reading() as connection:
-            engine = connection.engine
-        with engine.begin() as connection:
+        with self._writing() as connection:
             for first in range(begin, begin + epochs, 500):
                 ids = range(first, min(first + 500, begin + epochs))
                 connection.execute(
@@ -231,6 +191,39 @@ class PaperWarehouse:
                         for i in ids for place, view in enumerate(self.views)
                     ],
                 )  # fmt: skip
+
+    def go_round(self, epochs: int) -> None:
+        """So many more epochs, five minutes apart: each takes new sales into a few of the views, by turns,
+        which are planned when they come first. In one transaction, since each commit waits for the disk."""
+        lease = self.ledger.acquire("paper")
+        states, names = self.ledger.states(), list(self.views)
+        turns = [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]
+        plans: dict[int, EpochPlan] = {}
+        encoded: dict[int, Any] = {}
+        at = self._now()
+        with self._writing() as connection:
+            for _ in range(epochs):
+                at += _EVERY
+                epoch = publishing.begin(connection, lease, at)
+                self.versions["pos"] += 1
+                turn = epoch % len(turns)
+                if turn not in plans:
+                    plans[turn] = self._plan({"pos": PaperChange(500, 0)}, states, turns[turn])
+                    encoded[turn] = CODEC.encode(plans[turn])
+                refreshes = self._refreshes(plans[turn], {"sold": 3} if epoch % 10 == 0 else {})
+                published = self._epoch(epoch, plans[turn], encoded[turn], refreshes, states)
+                publishing.publish(connection, published, at)
+                states |= {state.view: state for state in published.states}
+        self.ledger.release(lease)
+        self.ledger.observe({table: SourceObservation(v, at) for table, v in self._versions().items()})
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction past the ledger's own methods."""
+        with self.ledger.reading() as connection:
+            engine = connection.engine
+        with engine.begin() as connection:
+            yield connection
 
     def _now(self) -> datetime:
         return self.clock() if self.clock is not None else datetime.now(timezone.utc)
@@ -272,12 +265,15 @@ class PaperWarehouse:
         return known
 
     def _plan(
-        self, changes: Mapping[str, PaperChange], new: frozenset[str] | set[str] = frozenset()
+        self,
+        changes: Mapping[str, PaperChange],
+        states: Mapping[str, ViewState],
+        wanted: Iterable[str],
+        new: frozenset[str] | set[str] = frozenset(),
     ) -> EpochPlan:
-        states = self.ledger.states()
         inputs: list[ViewInput] = []
-        for name, view in self.views.items():
-            state = states.get(name)
+        for name in wanted:
+            view, state = self.views[name], states.get(name)
             vector = {} if state is None else dict(state.vector)
             fresh = "the view is new" if name in new else None
             snapshot = None if state is None else state.snapshot
@@ -346,8 +342,26 @@ class PaperWarehouse:
         refreshes: Sequence[ViewRefreshRecord],
         define: Sequence[str],
     ) -> None:
+        self.ledger.publish(
+            lease, self._epoch(epoch, plan, CODEC.encode(plan), refreshes, self.ledger.states(), define)
+        )
+        self.ledger.release(lease)
+        at = self._now()
+        self.ledger.observe({table: SourceObservation(v, at) for table, v in plan.versions})
+
+    def _epoch(
+        self,
+        epoch: int,
+        plan: EpochPlan,
+        encoded: Any,
+        refreshes: Sequence[ViewRefreshRecord],
+        before: Mapping[str, ViewState],
+        define: Sequence[str] = (),
+    ) -> NewEpoch:
+        """What an epoch publishes; its plan may be that of an earlier one, for other versions."""
+        versions = self._versions()
         moved = {each.view for each in refreshes if each.strategy != "unchanged"} | set(define)
-        present = {name: state.snapshot for name, state in self.ledger.states().items()}
+        present = {name: state.snapshot for name, state in before.items()}
         snapshots = {**present, **{name: f"{epoch}00{at}" for at, name in enumerate(sorted(moved))}}
         states = []
         for view in plan.views:
@@ -357,7 +371,7 @@ class PaperWarehouse:
                     for name in self.views[view.view].analysis.tables
                     if name in snapshots
                 }
-                own = {**dict(view.vector), **parents}
+                own = {table: versions.get(table, version) for table, version in view.vector} | parents
                 storage = f"lake._viewkeeper.s_{view.view}"
                 states.append(
                     ViewState(
@@ -376,21 +390,15 @@ class PaperWarehouse:
             "install": sum(each.install_seconds for each in refreshes),
             "publish": 0.2,
         }
-        self.ledger.publish(
-            lease,
-            NewEpoch(
-                epoch,
-                {table: version or "" for table, version in plan.versions},
-                tuple(states),
-                tuple(refreshes),
-                define=tuple(self.views[name].record(epoch) for name in define),
-                plan=CODEC.encode(plan),  # type: ignore[arg-type]  # a tagged object is a JSON object
-                seconds=seconds,
-            ),
+        return NewEpoch(
+            epoch,
+            {table: versions.get(table, version or "") for table, version in plan.versions},
+            tuple(states),
+            tuple(refreshes),
+            define=tuple(self.views[name].record(epoch) for name in define),
+            plan=encoded,
+            seconds=seconds,
         )
-        self.ledger.release(lease)
-        at = self._now()
-        self.ledger.observe({table: SourceObservation(v, at) for table, v in plan.versions})
 
 
 def _full(table: str) -> str:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from viewkeeper.cli.main import app
 from viewkeeper.ledger import Ledger, sqlite_url
-from viewkeeper.testing.made_up import made_up_ledger
+from viewkeeper.testing.ledgers import paper_ledger
 
 run = CliRunner().invoke
 
@@ -107,7 +107,7 @@ def test_a_project_file_that_is_broken(project: Path) -> None:
 
 
 def test_a_ledger_its_schema_and_its_lease(project: Path) -> None:
-    url = made_up_ledger(project / "warehouse", 3, 4)
+    url = paper_ledger(project / "warehouse", 3, 4)
     assert "schema version" in looked(project)["ledger"]["found"]
     assert "epoch 4" in looked(project)["ledger"]["found"]
     with Ledger.open(url) as ledger:
@@ -126,7 +126,7 @@ def test_a_ledger_that_is_none(project: Path) -> None:
 
 
 def test_an_old_ledger_is_not_migrated_by_looking(project: Path) -> None:
-    made_up_ledger(project / "warehouse", 3, 4)
+    paper_ledger(project / "warehouse", 3, 4)
     file = project / "warehouse" / "ledger.db"
     with sqlite3.connect(file) as opened:
         opened.execute("DELETE FROM vk_schema WHERE version = (SELECT max(version) FROM vk_schema)")
@@ -149,5 +149,5 @@ def test_a_database_that_does_not_answer(project: Path, monkeypatch: pytest.Monk
 def test_the_ledger_of_a_folder_is_found_by_its_url(project: Path) -> None:
     """An embedded warehouse may be elsewhere in the project."""
     (project / "viewkeeper.yml").write_text("connection: {warehouse: there}\n", encoding="utf-8")
-    made_up_ledger(project / "there", 2, 3)
+    paper_ledger(project / "there", 2, 3)
     assert sqlite_url(project / "there" / "ledger.db") in looked(project)["ledger"]["found"]

@@ -17,7 +17,7 @@ from viewkeeper.cli.main import app
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.ledger import Ledger, NewEpoch, SourceRecord
 from viewkeeper.plan.codec import CODEC
-from viewkeeper.testing.made_up import made_up_ledger
+from viewkeeper.testing.ledgers import paper_ledger
 
 run = CliRunner().invoke
 MARKUP = "<script>alert(1)</script>&'\""
@@ -74,7 +74,7 @@ def reported(project: Path) -> str:
 
 
 def test_it_tells_all_and_loads_nothing(project: Path) -> None:
-    made_up_ledger(project / "warehouse", 12, 40, names=[MARKUP])
+    paper_ledger(project / "warehouse", 12, 40, names=[MARKUP])
     text = reported(project)
     page = Page(text)
     for number in range(1, 12):
@@ -85,7 +85,7 @@ def test_it_tells_all_and_loads_nothing(project: Path) -> None:
     outside = re.sub(r'xmlns="http://www\.w3\.org/2000/svg"', "", text)
     assert not re.search(r"https?://|url\(|@import", outside)
     assert page.tags.count("svg") == 2
-    for said in ("<the disk> was full", "NON_DETERMINISTIC", "Estimates of deltas", "sold", "Epoch 40 was"):
+    for said in ("<the disk> was full", "RECURSIVE_CTE", "Estimates of deltas", "sold", "Epoch 40 was"):
         assert said in page.text
 
 
@@ -96,7 +96,7 @@ def test_a_project_without_anything(project: Path) -> None:
 
 
 def test_secrets_are_left_out(project: Path) -> None:
-    url = made_up_ledger(project / "warehouse", 2, 3)
+    url = paper_ledger(project / "warehouse", 2, 3)
     options = (("host", "db.example"), ("password_env", "SHOP_PASSWORD"), ("url", "jdbc:x://me:hush@db/x"))
     source = SourceDefinition("shop", "jdbc", options)
     with Ledger.open(url) as ledger:
@@ -114,7 +114,7 @@ def test_secrets_are_left_out(project: Path) -> None:
 
 
 def test_it_starts_no_jvm(project: Path) -> None:
-    made_up_ledger(project / "warehouse", 3, 5)
+    paper_ledger(project / "warehouse", 3, 5)
     command = [sys.executable, "-X", "importtime", "-m", "viewkeeper", "report"]
     environment = {**os.environ, "JAVA_HOME": "/nowhere"}
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)

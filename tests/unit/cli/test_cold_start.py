@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from viewkeeper.cli.main import app
-from viewkeeper.testing.made_up import made_up_ledger
+from viewkeeper.testing.ledgers import paper_ledger
 
 VIEWS, EPOCHS = 50, 2000
 GENEROUS_SECONDS = 5.0
@@ -25,7 +25,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with 50 views and 2,000 epochs."""
     folder = tmp_path_factory.mktemp("cold") / "shop"
     assert CliRunner().invoke(app, ["init", str(folder)]).exit_code == 0
-    made_up_ledger(folder / "warehouse", VIEWS, EPOCHS)
+    paper_ledger(folder / "warehouse", VIEWS, EPOCHS)
     return folder
 
 
@@ -48,7 +48,7 @@ def no_java(tmp_path: Path) -> tuple[dict[str, str], Path]:
         (["history"], "2000"),
         (["history", "sales_by_4"], "2000"),
         (["history", "--estimates", "-n", "20"], "sales"),
-        (["plan", "--stored"], "because of lake.default.sales"),
+        (["plan", "--stored"], "because of lake.default.pos"),
         (["explain", "sales_by_4", "--stored"], "for epoch 2000, published 2026-01-07"),
         (["lattice", "show"], "sales_by_4"),
         (["sources"], "No sources are declared"),
@@ -104,7 +104,7 @@ def test_status_asks_the_ledger_as_often_for_many_views_as_for_few(tmp_path: Pat
 
     def questions(views: int) -> int:
         asked: list[str] = []
-        with Ledger.open(made_up_ledger(tmp_path / str(views), views, 12)) as ledger:
+        with Ledger.open(paper_ledger(tmp_path / str(views), views, 12)) as ledger:
             event.listen(
                 ledger._database._engine, "before_cursor_execute", lambda *given: asked.append(given[2])
             )
@@ -135,10 +135,11 @@ def test_what_is_stored_is_said_with_its_time(project: Path) -> None:
     run = CliRunner().invoke
     document = json.loads(run(app, ["plan", "--stored", "--json", "--project", str(project)]).stdout)
     assert document["plan"] is None and document["pending"] is None
-    assert document["seen"] == {"lake.default.sales": "2026-01-07T22:40:00+00:00"}
+    tables = ("lake.default.pos", "lake.default.items")
+    assert document["seen"] == dict.fromkeys(tables, "2026-01-07T22:40:00+00:00")
     found = {view["view"].split("_")[-1]: (view["strategy"], view["changed"]) for view in document["views"]}
     assert found["0"] == ("unchanged", [])
-    assert found["5"] == ("incremental", ["lake.default.sales"])
+    assert found["5"] == ("incremental", ["lake.default.pos"])
     assert found["9"] == ("incremental", ["lake.default.sales_by_8"])
     assert found["49"][0] == "full"
     assert run(app, ["plan", "--stored", "--policy", "full", "--project", str(project)]).exit_code == 2

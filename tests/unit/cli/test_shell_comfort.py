@@ -24,7 +24,7 @@ from viewkeeper.cli.output import Output
 from viewkeeper.explain import Explanation
 from viewkeeper.ledger import Ledger, sqlite_url
 from viewkeeper.overview import Overview
-from viewkeeper.testing.made_up import made_up_ledger
+from viewkeeper.testing.ledgers import paper_ledger
 
 run = CliRunner().invoke
 VIEWKEEPER = [sys.executable, "-m", "viewkeeper"]
@@ -34,7 +34,7 @@ VIEWKEEPER = [sys.executable, "-m", "viewkeeper"]
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("comfort") / "shop"
     assert run(app, ["init", str(folder)]).exit_code == 0
-    made_up_ledger(folder / "warehouse", 12, 30)
+    paper_ledger(folder / "warehouse", 12, 30)
     return folder
 
 

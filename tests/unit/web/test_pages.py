@@ -15,7 +15,8 @@ from starlette.testclient import TestClient
 
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.survey import Survey
-from viewkeeper.testing.ledgers import PaperView, PaperWarehouse
+from viewkeeper.testing.ledgers import PaperWarehouse
+from viewkeeper.testing.paper_views import PaperView
 
 Make = Callable[..., TestClient]
 SALES = "/views/lake.default.sales_in_full"
