@@ -20,6 +20,7 @@ from viewkeeper.cli.output import Output
 from viewkeeper.define.project import find_project, load_project
 from viewkeeper.errors import SetupError
 from viewkeeper.ledger import Ledger
+from viewkeeper.listening import is_loopback
 from viewkeeper.survey import Survey
 
 logger = logging.getLogger("viewkeeper.service")
@@ -38,7 +39,7 @@ def run(
     try:
         from viewkeeper.service.errands import Errands
         from viewkeeper.service.logs import EventLog, set_up
-        from viewkeeper.service.probes import OPEN, Server, is_loopback, listen, routes
+        from viewkeeper.service.probes import OPEN, Server, listen, routes
         from viewkeeper.service.service import Service
         from viewkeeper.service.state import ServiceState
         from viewkeeper.web import Feed, create_app

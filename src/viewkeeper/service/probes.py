@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
-from ipaddress import ip_address
 
 import uvicorn
 from starlette.requests import Request
@@ -18,6 +17,7 @@ from starlette.types import ASGIApp
 
 from viewkeeper.define.service_settings import split_address
 from viewkeeper.errors import SetupError
+from viewkeeper.listening import is_loopback, listen_at
 from viewkeeper.service.metrics import CONTENT_TYPE
 from viewkeeper.service.state import ServiceState
 
@@ -46,18 +46,6 @@ def routes(state: ServiceState, token: str | None = None) -> list[BaseRoute]:
     return [Route("/health", health), Route("/ready", ready), Route("/metrics", metrics)]
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def listen(address: str, *, guarded: bool) -> socket.socket:
     """A socket on ``host:port``; ``guarded``: those who come from elsewhere have to show a token."""
     try:
@@ -71,20 +59,14 @@ def listen(address: str, *, guarded: bool) -> socket.socket:
             hint="Set one under service: in viewkeeper.yml, token: {env: VIEWKEEPER_TOKEN}; or listen on "
             "127.0.0.1.",
         )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, port))
-        listening.listen(128)
+        return listen_at(host, port)
     except OSError as error:
-        listening.close()
         raise SetupError(
             f"cannot listen on {address}: {error.strerror or error}",
             code="VK-LISTEN",
             hint="Is the service running already? Choose another port with --listen HOST:PORT.",
         ) from error
-    return listening
 
 
 class Server:

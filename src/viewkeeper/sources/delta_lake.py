@@ -21,6 +21,7 @@ from viewkeeper.errors import SourceError
 from viewkeeper.sources.contract import Capabilities, Description, SourceColumn, Statistics
 from viewkeeper.sources.delta_log import DataFile, LogChange, feeds, read_actions
 from viewkeeper.sources.file_listing import escaped
+from viewkeeper.sources.iceberg_catalog import source_error
 from viewkeeper.sources.iceberg_history import diverged, expired, recreated
 from viewkeeper.sql.quoting import literal, quote, quote_path, show_path
 
@@ -75,7 +76,7 @@ class DeltaSource:
         try:
             fields = self._spark.table(self._name).schema.fields
         except PySparkException as error:
-            raise _error(error, self._table) from error
+            raise source_error(error, self._table) from error
         return tuple(SourceColumn(field.name, field.dataType.simpleString()) for field in fields)
 
     def describe(self, table: str) -> Description:
@@ -221,7 +222,7 @@ class DeltaSource:
         try:
             return self._spark.sql(query).collect()
         except PySparkException as error:
-            raise _error(error, self._table) from error
+            raise source_error(error, self._table) from error
 
 
 def _rows(files: Iterable[DataFile]) -> int:
@@ -247,14 +248,3 @@ def _in_files(files: Mapping[str, DataFile]) -> str:
 def _url(location: str, path: str) -> str:
     """The log names files from the table's folder, or wholly where they lie elsewhere (a shallow clone)."""
     return path if re.match(r"[A-Za-z0-9]+:/", path) else f"{location}/{path}"
-
-
-def _error(error: PySparkException, table: str) -> SourceError:
-    condition = error.getCondition() or ""
-    if "NOT_FOUND" in condition or "NO_SUCH" in condition:
-        return SourceError(
-            f"table {table} does not exist",
-            code="VK-SOURCE-MISSING",
-            hint="create it, or drop the views that read it",
-        )
-    return SourceError(f"table {table} cannot be read: {error.getMessage() or error}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
 import socket
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 import uvicorn
 from starlette.applications import Starlette
 
+from viewkeeper.listening import is_loopback, listen_at
 from viewkeeper.web.errors import WebError
 
 _LISTEN = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]*):)?(?P<port>\d{1,5})")
@@ -40,12 +40,7 @@ class Listen:
 
     @property
     def is_loopback(self) -> bool:
-        if self.host.lower() == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def url(self, port: int) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -74,20 +69,14 @@ def checked_token(listen: Listen, given: str | None, *, needed: bool) -> tuple[s
 
 def bound(listen: Listen) -> socket.socket:
     """A socket that listens there, or an error that says why not."""
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((listen.host, listen.port))
-        made.listen(128)
+        return listen_at(listen.host, listen.port)
     except OSError as error:
-        made.close()
         raise WebError(
             f"nothing can listen at {listen.host}:{listen.port}: {error.strerror or error}",
             code="VK-WEB-PORT",
             hint="Is another console running there? Choose another port: --listen 127.0.0.1:0 takes any.",
         ) from error
-    return made
 
 
 def serve(app: Starlette, listening: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
