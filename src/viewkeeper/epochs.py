@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from viewkeeper.define.sources import SourceDefinition
-from viewkeeper.errors import LeaseError, LedgerError, RefreshError, ViewkeeperError
+from viewkeeper.errors import LeaseError, LedgerError, RefreshError, ViewkeeperError, words_of
 from viewkeeper.events import (
     EpochAbandoned,
     EpochPublished,
@@ -332,7 +332,7 @@ class EpochRunner:
 
     def _give_up(self, lease: Lease, epoch: int, staged: Sequence[Chore], error: BaseException) -> None:
         """Publish nothing, and clean up what was staged; what cannot be cleaned now is cleaned next time."""
-        said = str(error) or type(error).__name__
+        said = words_of(error) or type(error).__name__
         try:
             if self._is_published(epoch):
                 return  # interrupted just after the commit point: published is published, the chores wait

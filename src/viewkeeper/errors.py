@@ -22,6 +22,14 @@ class Position:
         return f"line {self.line}, column {self.column}"
 
 
+def words_of(error: BaseException) -> str:
+    """What an error says; nothing, if it would ask a JVM that is gone."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def position_at(text: str, start: int, end: int | None = None) -> Position:
     """The position of ``text[start:end]``.
 

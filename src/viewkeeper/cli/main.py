@@ -18,7 +18,7 @@ from viewkeeper import __version__
 from viewkeeper.cli import completing
 from viewkeeper.cli.help import help_text
 from viewkeeper.cli.output import Output
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import ViewkeeperError, words_of
 
 INTERRUPTED = 130
 
@@ -42,19 +42,11 @@ class _Group(TyperGroup):
         except Exception as error:
             if isinstance(error, (typer.Exit, typer.Abort, typer.BadParameter)) or hasattr(error, "show"):
                 raise  # the parser's own, which it reports itself
-            message = f"{type(error).__name__}: {_said(error)}"
+            said = words_of(error).strip().splitlines()
+            message = f"{type(error).__name__}: {said[0] if said else 'no message'}"
             hint = "This should not happen. `viewkeeper --debug …` shows where it did."
             _report(ctx, ViewkeeperError(message, hint=hint))
         raise typer.Exit(1)
-
-
-def _said(error: Exception) -> str:
-    """The first line of an error. One of the JVM asks that for its words, which may be gone."""
-    try:
-        said = str(error).strip().splitlines()
-    except Exception:
-        return "its message cannot be read any more"
-    return said[0] if said else "no message"
 
 
 def _report(ctx: Any, error: ViewkeeperError) -> None:

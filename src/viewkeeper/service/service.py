@@ -28,6 +28,7 @@ from viewkeeper.errors import (
     LedgerError,
     SetupError,
     ViewkeeperError,
+    words_of,
 )
 from viewkeeper.events import Event
 from viewkeeper.ledger import Ledger
@@ -373,11 +374,8 @@ def _shown(library: Library, views: Iterable[str]) -> list[str]:
 
 
 def _told(error: Exception) -> str:
-    """What an error says; one of a JVM that is gone cannot say anything."""
-    try:
-        said = str(error).strip().splitlines()
-    except Exception:
-        said = []
+    """The class of an error, and the first line of what it says."""
+    said = words_of(error).strip().splitlines()
     return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
 
 

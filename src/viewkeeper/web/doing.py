@@ -16,7 +16,7 @@ from typing import Protocol
 
 from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.refusals import refuse
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import ViewkeeperError, words_of
 from viewkeeper.redacting import redacted
 from viewkeeper.results import Verification
 from viewkeeper.sql.quoting import parse_path, quote_path
@@ -126,7 +126,7 @@ class WarehouseActions:
                     code="VK-WEB-TIME",
                     hint="Ask for less, or run it in a notebook.",
                 ) from error
-            said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            said = next(iter(words_of(error).strip().splitlines()), type(error).__name__)
             raise WebError(said, code="VK-WEB-QUERY", hint="Nothing was changed.") from error
         finally:
             timer.cancel()
@@ -191,7 +191,7 @@ class Jobs:
         try:
             said = work()
         except Exception as error:  # told on the page: nobody waits for the result here
-            said, failed = redacted(str(error) or type(error).__name__), True
+            said, failed = redacted(words_of(error) or type(error).__name__), True
         ended = replace(job, ended_at=datetime.now(timezone.utc), said=said, failed=failed)
         with self._lock:
             self._jobs[job.id] = ended
