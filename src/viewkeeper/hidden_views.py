@@ -22,6 +22,7 @@ from viewkeeper.ledger import Ledger
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.hidden_state import HiddenState, Trial, advisable, inner_results, pinned
 from viewkeeper.plan.steps import Strategy
+from viewkeeper.redefining import same_sources
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import show_path
 
@@ -55,7 +56,7 @@ def define_with_state(
         hidden = _definition(engine, definition, relation)
         path = show_path(hidden.name)
         known = library.views.get(path)
-        if known is None:
+        if known is None or not _is_current(engine, library, known, new):
             own = define_with_state(engine, library, hidden, new, keep=True)
             known = own[-1]
             if known.analysis.relation is None:
@@ -67,6 +68,14 @@ def define_with_state(
     if not kept:
         return (view,)
     return (*made, define(engine, library, definition, new, kept))
+
+
+def _is_current(engine: Engine, library: Library, known: KnownView, redefined: Collection[str]) -> bool:
+    """Whether a hidden view still means what it meant: it reads nothing that is defined anew, and its tables
+    have the columns that they had."""
+    if set(known.analysis.tables) & set(redefined):
+        return False
+    return same_sources(known, define(engine, library, known.definition, redefined))
 
 
 def _definition(engine: Engine, reader: ViewDefinition, relation: Relation) -> ViewDefinition:
@@ -121,7 +130,7 @@ def _seconds(ledger: Ledger, library: Library, view: KnownView, parents: Sequenc
     defined = next(each.defined_in for each in ledger.views() if each.name == view.name)
     shares = {parent: max(1, len(library.graph.children(parent))) for parent in parents}
     found = []
-    for epoch in ledger.epochs(view=view.name, limit=_LAST):
+    for epoch in ledger.epochs(view=view.name, limit=_LAST, plans=False):
         taken = {each.view: each for each in epoch.views if each.strategy != Strategy.UNCHANGED.value}
         if epoch.id > defined and view.name in taken:
             paid = {name: each.compute_seconds + each.install_seconds for name, each in taken.items()}

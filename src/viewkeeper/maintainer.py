@@ -179,7 +179,8 @@ class Maintainer:
                 kept = self._housekeeping(lease).redefine(before, tuple(defined.values()))
             if kept is not None:
                 return self._brought_up(lease, list(defined)) or kept
-            change = Redefinition(tuple(defined.values()), drop=unused, without_data=without_data)
+            views = tuple(view for name, view in defined.items() if name not in unused)
+            change = Redefinition(views, drop=unused, without_data=without_data)
             return self._define_swept(lease, before, change)
 
     def _brought_up(self, lease: Lease, names: Sequence[str]) -> EpochRecord | None:
@@ -268,8 +269,8 @@ class Maintainer:
         followers: list[KnownView] = []
         redefined = {name}
         for other in library.graph.order():
-            if other not in descendants:
-                continue
+            if other not in descendants or library.views[other].hidden:
+                continue  # who reads a hidden view brings it along
             try:
                 made = define_with_state(self.engine, library, library.views[other].definition, redefined)
             except DefinitionError as error:
@@ -303,7 +304,9 @@ class Maintainer:
         after = library.with_views(*views)
         followers = self._followers(after, views[-1].name)
         after = after.with_views(*followers)
-        return self._redefine(lease, library, Redefinition((*views, *followers), drop=unread(after)))
+        unused = unread(after)
+        defined = {view.name: view for view in (*views, *followers) if view.name not in unused}
+        return self._redefine(lease, library, Redefinition(tuple(defined.values()), drop=unused))
 
     def retime(self, name: str, timing: Timing | None) -> EpochRecord | None:
         """Say how fresh a view is to be; ``None`` if that was said before. Nothing is computed."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewkeeper.codec import Codec
+from viewkeeper.define.clock import has_turned, is_clock
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition
 from viewkeeper.errors import LedgerError, NotFoundError, ViewkeeperError
 from viewkeeper.ledger import FailingView, FailureRecord, Ledger, SourceObservation, ViewState, sqlite_url
@@ -257,6 +258,8 @@ def whats_behind(
     def moved(table: str, version: str | None) -> bool:
         if table in views:
             return states[table].snapshot != version or bool(behind(table))
+        if is_clock(table):
+            return has_turned(table, version)
         return table in seen and seen[table].version != version
 
     def behind(view: str) -> tuple[str, ...]:

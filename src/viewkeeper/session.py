@@ -6,8 +6,10 @@ import atexit
 import logging
 import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from pyspark.errors import PySparkException
@@ -54,6 +56,37 @@ def is_connect(spark: SparkSession) -> bool:
     """Does this session speak to a server over Spark Connect?"""
     # By name: importing the Connect classes needs packages that a classic installation may lack.
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+@contextmanager
+def time_limit(spark: SparkSession, seconds: float) -> Iterator[threading.Event]:
+    """What Spark runs for this thread in the block is stopped after so many seconds; the event tells if it
+    was."""
+    tag, over = f"viewkeeper-{uuid.uuid4().hex}", threading.Event()
+    tags = spark if is_connect(spark) else None
+    if tags is not None:
+        tags.addTag(tag)
+    else:
+        spark.sparkContext.addJobTag(tag)  # of the thread, whichever session runs the query
+
+    def stop() -> None:
+        over.set()
+        if tags is not None:
+            tags.interruptTag(tag)
+        else:
+            spark.sparkContext.cancelJobsWithTag(tag)
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield over
+    finally:
+        timer.cancel()
+        if tags is not None:
+            tags.removeTag(tag)
+        else:
+            spark.sparkContext.removeJobTag(tag)
 
 
 def cores(spark: SparkSession) -> int | None:

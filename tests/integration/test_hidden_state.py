@@ -163,6 +163,27 @@ def test_the_seconds_are_those_of_the_ledger(shop: Warehouse) -> None:
     assert found == pytest.approx(paid)
 
 
+def test_what_it_reads_may_be_replaced_and_change(shop: Warehouse) -> None:
+    shop.sql("CREATE MATERIALIZED VIEW base AS SELECT id, customer, total FROM orders")
+    shop.sql(
+        f"CREATE MATERIALIZED VIEW rows {KEEP} AS SELECT count(*) AS n FROM (SELECT DISTINCT * FROM base)"
+    )
+    for columns in ("id, customer", "id, customer, total, day", "id, customer, total"):
+        shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW base AS SELECT {columns} FROM orders")
+        assert len(hidden(shop)) == 1
+        shop.spark.sql("INSERT INTO orders VALUES (9, 9, NULL, 1)")
+        shop.refresh()
+        assert_exact(shop)
+    shop.sql(f"CREATE MATERIALIZED VIEW spread {KEEP} AS {VIEWS['spread']}")
+    shop.spark.sql("ALTER TABLE orders ALTER COLUMN customer TYPE BIGINT")
+    shop.spark.sql("INSERT INTO orders VALUES (10, 10, NULL, 1)")
+    for name, query in (("base", "SELECT id, customer, total FROM orders"), ("spread", VIEWS["spread"])):
+        shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW {name} {KEEP} AS {query}")
+    shop.refresh()
+    assert_exact(shop)
+    assert_tidy(shop)
+
+
 def test_a_word_that_is_none_is_refused(shop: Warehouse) -> None:
     with pytest.raises(DefinitionError) as refused:
         shop.sql(

@@ -115,7 +115,8 @@ def test_a_query_is_one_select_with_a_limit_of_rows_and_time(
     found = actions.query("SELECT id FROM range(100);", 10, 60.0)
     assert len(found.rows) == 10 and found.more
     for refused in ("SELECT 1; SELECT 2", "INSERT INTO sales VALUES (1)", "SELECT reflect('a', 'b')",
-                    "SELECT * FROM parquet.`/etc`", "SET a=b", ""):  # fmt: skip
+                    "SELECT * FROM parquet.`/etc`", "SELECT * FROM text.`viewkeeper.yml`",
+                    "SELECT * FROM `com.databricks.spark.csv`.`/etc/passwd`", "SET a=b", ""):  # fmt: skip
         with pytest.raises(vk.ViewkeeperError):
             actions.query(refused, 10, 60.0)
     with pytest.raises(WebError, match="VK-WEB-TIME"):

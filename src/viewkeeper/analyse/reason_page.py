@@ -39,6 +39,10 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
         "the clock is read in a time zone that is not known here",
         "set spark.sql.session.timeZone to a region, or to UTC",
     ),
+    "VK-TIMING": (
+        "a target lag, a schedule or a time zone cannot be understood",
+        "TARGET LAG '5 minutes', SCHEDULE CRON '0 6 * * 1-5', AT TIME ZONE 'Europe/Berlin'",
+    ),
     "VK-UNKNOWN-COLUMN": ("there is no such column", "the message names the nearest ones"),
     "VK-UNKNOWN-FUNCTION": ("there is no such function", "a view may use Spark's and persistent functions"),
     "VK-UNKNOWN-TABLE": ("there is no such table or view", "temporary views last no longer than a session"),

@@ -37,6 +37,9 @@ PATH_FORMATS = {
     *("parquet", "socket", "text", "xml"),
 }
 _FILE_FUNCTIONS = {"read_files", "cloud_files", "read_kafka", "read_state", "files", "csv", "parquet", "json"}
+_SPECIAL_DATES = {"now", "today", "yesterday", "tomorrow"}
+_DATE_TYPES = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
+_DATE_FUNCTIONS = {"CAST", "TO_DATE", "TO_TIMESTAMP", "TRY_TO_DATE", "TRY_TO_TIMESTAMP", "TRY_CAST"}
 _ONE_SELECT = "A view is defined by exactly one SELECT (or WITH … SELECT)."
 
 
@@ -97,6 +100,22 @@ def _functions_are_allowed(text: SqlText) -> None:
                 code="VK-NONDETERMINISTIC",
                 hint="Use min, max, min_by or max_by, which do not depend on the order of the rows.",
                 position=where,
+            )
+
+
+def _has_no_special_dates(text: SqlText) -> None:
+    """``DATE 'today'`` is the clock in a disguise."""
+    for index, token in enumerate(text.tokens):
+        if not _is_string(text, index) or token.text.strip().lower() not in _SPECIAL_DATES:
+            continue
+        typed = text.word(index - 1) in _DATE_TYPES
+        called = text.word(index - 1) == "(" and text.word(index - 2) in (*_DATE_TYPES, *_DATE_FUNCTIONS)
+        if typed or called:
+            raise DefinitionError(
+                f"'{token.text}' means another day each time",
+                code="VK-NONDETERMINISTIC",
+                hint="Write current_date or current_timestamp(), which the epoch pins.",
+                position=text.position(index),
             )
 
 
@@ -220,6 +239,7 @@ _RULES: tuple[Callable[[SqlText], None], ...] = (
     _is_one_query,
     _has_no_side_effect,
     _functions_are_allowed,
+    _has_no_special_dates,
     _names_are_written_out,
     _reads_no_path,
     _is_not_sampled,

@@ -45,6 +45,7 @@ def run(
         from viewkeeper.web import Feed, create_app
         from viewkeeper.web.keeping import LedgerPausing, ServiceActions
         from viewkeeper.web.pages import Leave
+        from viewkeeper.web.serving import LEAST_TOKEN
     except ImportError as error:
         raise SetupError(
             f"the service needs the package {error.name}",
@@ -54,6 +55,12 @@ def run(
     project = load_project(folder or find_project(Path.cwd()))
     settings = project.settings.service
     token = settings.token.resolve() if settings.token else os.environ.get("VIEWKEEPER_TOKEN") or None
+    if token is not None and len(token) < LEAST_TOKEN:
+        raise SetupError(
+            f"the token is too short: {LEAST_TOKEN} characters at least",
+            code="VK-WEB-TOKEN",
+            hint="python -c 'import secrets; print(secrets.token_urlsafe(32))' makes a good one.",
+        )
     listening = listen(address or settings.listen, guarded=token is not None)
     log, state, stop, errands = EventLog(), ServiceState(), threading.Event(), Errands()
     chosen = style or ("text" if sys.stderr.isatty() else "json")
@@ -73,7 +80,7 @@ def run(
             feed=feed,
             actions=ServiceActions(errands, lambda: service.warehouse) if allow_actions else None,
             pausing=LedgerPausing(ledger),
-            leave=Leave(allow_actions, preview=allow_actions),
+            leave=Leave(allow_actions),
             token=token,
             token_everywhere=not loopback,
             hosts=() if loopback else [*settings.hosts, host],

@@ -86,6 +86,11 @@ def shown(table: str, instant: datetime) -> str:
     return instant.astimezone(timezone.utc if hand is INSTANT else there).strftime(hand.format)
 
 
+def has_turned(table: str, version: str | None) -> bool:
+    """Whether it is another day than a version says. Of what changes all the time nobody expects that."""
+    return hand_of(table) is DATE and version != shown(table, datetime.now(timezone.utc))
+
+
 def literal(table: str, version: str) -> str:
     """A version as Spark writes such a value.
 

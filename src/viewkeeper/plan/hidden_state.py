@@ -27,6 +27,7 @@ from viewkeeper.algebra.relations import (
     map_children,
     scans,
 )
+from viewkeeper.define.clock import is_clock
 from viewkeeper.errors import DefinitionError
 from viewkeeper.plan.properties import asked_for
 
@@ -72,7 +73,9 @@ def inner_results(relation: Relation) -> tuple[Relation, ...]:
 
 def _results(relation: Relation) -> Iterator[Relation]:
     """The outermost ones: what they contain is their own affair."""
-    if isinstance(relation, Aggregate | Distinct | Window) and scans(relation):
+    if isinstance(relation, Aggregate | Distinct | Window) and any(
+        not is_clock(scan.table) for scan in scans(relation)
+    ):
         yield relation
         return
     for child in children(relation):

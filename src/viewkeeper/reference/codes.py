@@ -44,10 +44,6 @@ DEFINITIONS: Mapping[str, Meaning] = {
         "the property viewkeeper.representation does not suit the view",
         "cnt and dup are for views that are no aggregates, without floating point, maps or collations",
     ),
-    "VK-TIMING": (
-        "a target lag, a schedule or a time zone cannot be understood",
-        "TARGET LAG '5 minutes', SCHEDULE CRON '0 6 * * 1-5', AT TIME ZONE 'Europe/Berlin'",
-    ),
     "VK-UNANSWERED": ("Spark cannot tell the schema of what the query reads", "the message is Spark's"),
     "VK-UNKNOWN-SOURCE": ("there is no source of that name", "SHOW SOURCES lists them"),
     "VK-UNKNOWN-VIEW": ("there is no materialized view of that name", "SHOW MATERIALIZED VIEWS lists them"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
 from viewkeeper.errors import RefreshError
@@ -18,24 +20,35 @@ class Errands:
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
         self._closed = False
+        self._lock = threading.Lock()
 
     @property
     def waiting(self) -> bool:
         """Whether there is something to do."""
         return not self._waiting.empty()
 
-    def ask(self, work: Callable[[], T]) -> T:
-        """Wait for the service to do it; what it raises is raised here."""
-        if self._closed:
-            raise _ended()
+    def ask(self, work: Callable[[], T], patience: float | None = None) -> T:
+        """Wait for the service to do it; what it raises is raised here. After ``patience`` seconds, an
+        error."""
         answer: Future[T] = Future()
-        self._waiting.put((answer, work))
-        return answer.result()
+        with self._lock:
+            if self._closed:
+                raise _ended()
+            self._waiting.put((answer, work))
+        try:
+            return answer.result(patience)
+        except FutureTimeout:
+            answer.cancel()
+            raise RefreshError(
+                "the service is busy with an epoch", code="VK-SERVICE-BUSY", hint="Ask again in a while."
+            ) from None
 
     def run(self) -> None:
         """Do what waits."""
         while self.waiting:
             answer, work = self._waiting.get()
+            if not answer.set_running_or_notify_cancel():
+                continue
             try:
                 answer.set_result(work())
             except BaseException as error:  # the asker is told; an interruption is the service's, too
@@ -45,7 +58,8 @@ class Errands:
 
     def close(self) -> None:
         """Nothing more is done; whoever waits is told."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
         while self.waiting:
             self._waiting.get()[0].set_exception(_ended())
 

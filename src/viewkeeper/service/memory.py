@@ -50,7 +50,7 @@ class Memory:
     def refreshed(self, views: Iterable[str], started: datetime) -> None:
         """These views show their sources as they were then, or later."""
         for view in views:
-            self._started[view] = started
+            self._started[view] = max(started, self._started.get(view, started))
             self.fresh_at[view] = max(started, self.fresh_at.get(view, started))
 
     def looked(self, library: Library, observations: Mapping[str, SourceObservation]) -> None:

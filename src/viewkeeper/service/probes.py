@@ -29,11 +29,11 @@ def routes(state: ServiceState, token: str | None = None) -> list[BaseRoute]:
     """The routes. With a token, whoever asks for the metrics has to show it; whether the service is well
     may be asked by anybody."""
 
-    def health(request: Request) -> Response:
+    async def health(request: Request) -> Response:
         found = state.health()
         return JSONResponse(found, 200 if found["status"] == "ok" else 503)
 
-    def ready(request: Request) -> Response:
+    async def ready(request: Request) -> Response:
         why = state.why_not_ready
         return JSONResponse({"ready": why is None, "why_not": why}, 200 if why is None else 503)
 
@@ -73,7 +73,9 @@ class Server:
     """Serves an application on a socket, in a thread."""
 
     def __init__(self, application: ASGIApp, listening: socket.socket) -> None:
-        config = uvicorn.Config(application, log_config=None, access_log=False, server_header=False)
+        config = uvicorn.Config(
+            application, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=1
+        )
         self._server = uvicorn.Server(config)
         self._socket = listening
         self._thread = threading.Thread(

@@ -88,7 +88,8 @@ class _Deciding:
         if prompt:
             return self._run(self._with_violated(prompt, steady))
         if self.retries:
-            return self._run([min(self.retries, key=lambda each: each.not_before)])
+            guilty = [each for each in self.retries if each.troubled] or self.retries
+            return self._run([min(guilty, key=lambda each: each.not_before)])
         begin, batch = self._joined(*self._latest(steady), steady)
         begin -= self._reserve
         if self._is_late(batch):

@@ -150,8 +150,8 @@ class Service:
         logger.info("keeps %d views fresh", len(self.warehouse.views()))
 
     def _end(self) -> None:
-        self.warehouse.close()
         self._errands.close()
+        self.warehouse.close()
         self._teller.close()
         if self._sink is not None:
             self._sink.close()
@@ -167,7 +167,7 @@ class Service:
             return _BUSY_SECONDS
         except ViewkeeperError as error:
             self._errors += 1
-            self._state.not_ready(error.message)
+            self._state.not_ready(error.code)  # anybody may ask; the message is in the log
             logger.error("%s", error.message, extra={"code": error.code})
             if self._errors >= _MANY_ERRORS and not isinstance(error, LedgerError):
                 raise
@@ -194,7 +194,7 @@ class Service:
             decision = self._decide()
         spared = [view for view in decision.views if self._is_fresh(view)]
         self._memory.refreshed(spared, datetime.fromtimestamp(self._looked_at, timezone.utc))
-        self._ledger.forgive(spared)
+        self._forgive(spared)
         due = tuple(view for view in decision.views if view not in spared)
         self._busy = bool(due)
         if due:
@@ -252,6 +252,7 @@ class Service:
         self._apply_at = None
         try:
             project = self._project if at_start else load_project(self._project.folder)
+            seen = self._seen if at_start else fingerprint(project)  # what is edited from here on comes later
             for name in ("service", "connection"):
                 if getattr(project.settings, name) != getattr(self._project.settings, name):
                     logger.warning("%s: changed in viewkeeper.yml; restart the service for it", name)
@@ -259,7 +260,7 @@ class Service:
             self._log.over()
             for change in changes:
                 logger.info("%s", change)
-            self._project, self._seen = project, fingerprint(project)
+            self._project, self._seen = project, seen
             self._applying_failed = 0
         except LeaseError:
             self._apply_at = time.monotonic() + _BUSY_SECONDS
@@ -297,6 +298,11 @@ class Service:
         finally:
             self._log.over()
 
+    def _forgive(self, views: Iterable[str]) -> None:
+        """They are refreshed, so they fail no longer; those that somebody paused meanwhile stay so."""
+        failing = self._ledger.failing()
+        self._ledger.forgive([view for view in views if view in failing and not failing[view].suspended])
+
     def _failed(self, views: tuple[str, ...], error: ViewkeeperError) -> None:
         """Nothing was refreshed: the fault of one view, if it is known of which; else each is tried alone."""
         library = self._library()
@@ -315,7 +321,7 @@ class Service:
         library = self._library()
         done = [name for name in library.graph.closure(views) if name not in epoch.skipped]
         self._memory.refreshed(done, started)
-        self._ledger.forgive(set(done) & self._ledger.failing().keys())
+        self._forgive(done)
         if epoch.published_at is not None:
             self._memory.learn([self._ledger.epoch(epoch.id)])
             self._teller.published(epoch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -22,6 +23,7 @@ class Clock:
     def __init__(self, read: Callable[[], datetime] = _utc_now) -> None:
         self.read = read
         self._held: datetime | None = None
+        self._lock = threading.Lock()
 
     def renew(self) -> None:
         """From now on it is later."""
@@ -29,9 +31,10 @@ class Clock:
 
     @property
     def now(self) -> datetime:
-        if self._held is None:
-            self._held = self.read()
-        return self._held
+        with self._lock:  # sources are asked several at a time
+            if self._held is None:
+                self._held = self.read()
+            return self._held
 
 
 @dataclass(frozen=True, slots=True)

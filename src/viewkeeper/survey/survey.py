@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -340,7 +341,7 @@ def _views(
         view, state = library.views[name], library.states[name]
         standing: Standing = (
             "failed"
-            if name in said
+            if re.search(rf"(?<![\w.`]){re.escape(name)}(?![\w.`])", said)
             else "empty"
             if state.snapshot is None
             else "stale"

@@ -7,18 +7,19 @@ starts Spark when it is first needed, and ``viewkeeper run`` one that asks the s
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Protocol
 
-from viewkeeper.analyse.parsing import tokenize
-from viewkeeper.analyse.refusals import refuse
+from viewkeeper.analyse.parsing import SqlText, tokenize
+from viewkeeper.analyse.refusals import path_read, refuse
+from viewkeeper.analyse.tables import Unsure, find_tables
 from viewkeeper.errors import ViewkeeperError, words_of
 from viewkeeper.redacting import redacted
 from viewkeeper.results import Verification
+from viewkeeper.session import time_limit
 from viewkeeper.sql.quoting import parse_path, quote_path
 from viewkeeper.warehouse import Warehouse
 from viewkeeper.web.errors import WebError
@@ -98,39 +99,39 @@ class WarehouseActions:
 
     def query(self, sql: str, limit: int, seconds: float) -> Rows:
         text = sql.strip().removesuffix(";")
-        refuse(tokenize(text))
+        parsed = tokenize(text)
+        refuse(parsed)
+        self._refuse_files(parsed)
         return self._read(text, limit, seconds)
 
-    def _read(self, sql: str, limit: int, seconds: float) -> Rows:
-        spark = self._warehouse.spark
-        tag = f"viewkeeper-console-{uuid.uuid4().hex}"
-        ended = threading.Event()
-
-        def stop() -> None:
-            ended.set()
-            spark.interruptTag(tag)
-
-        timer = threading.Timer(seconds, stop)
-        timer.daemon = True
-        spark.addTag(tag)
-        timer.start()
+    def _refuse_files(self, text: SqlText) -> None:
+        """Spark takes ``format.`path` `` for files, whatever class or file that is: only what is a namespace
+        may stand there."""
         try:
-            found = self._warehouse.sql(sql)
-            rows = found.limit(limit + 1).collect()
-        except ViewkeeperError:
-            raise
-        except Exception as error:  # Spark's own, of many classes
-            if ended.is_set():
-                raise WebError(
-                    f"The query took longer than {seconds:.0f} s and was stopped",
-                    code="VK-WEB-TIME",
-                    hint="Ask for less, or run it in a notebook.",
-                ) from error
-            said = next(iter(words_of(error).strip().splitlines()), type(error).__name__)
-            raise WebError(said, code="VK-WEB-QUERY", hint="Nothing was changed.") from error
-        finally:
-            timer.cancel()
-            spark.removeTag(tag)
+            names = find_tables(text)
+        except Unsure as unsure:
+            raise WebError("it is not clear what the query reads", code="VK-WEB-QUERY") from unsure
+        spark = self._warehouse.spark
+        for name in names:
+            if len(name.parts) == 2 and not spark.catalog.databaseExists(quote_path(name.parts[:1])):
+                raise path_read(text, name.first, name.end - 1)
+
+    def _read(self, sql: str, limit: int, seconds: float) -> Rows:
+        with time_limit(self._warehouse.spark, seconds) as over:
+            try:
+                found = self._warehouse.sql(sql)
+                rows = found.limit(limit + 1).collect()
+            except ViewkeeperError:
+                raise
+            except Exception as error:  # Spark's own, of many classes
+                if over.is_set():
+                    raise WebError(
+                        f"The query took longer than {seconds:.0f} s and was stopped",
+                        code="VK-WEB-TIME",
+                        hint="Ask for less, or run it in a notebook.",
+                    ) from error
+                said = next(iter(words_of(error).strip().splitlines()), type(error).__name__)
+                raise WebError(said, code="VK-WEB-QUERY", hint="Nothing was changed.") from error
         shown = tuple(tuple(_cell(value) for value in row) for row in rows[:limit])
         return Rows(tuple(found.columns), shown, len(rows) > limit)
 

@@ -62,14 +62,14 @@ class Guard:
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers, path = Headers(scope=scope), scope["path"]
         host = headers.get("host", "")
-        if _without_port(host) not in self.hosts:
+        bearer = self.access.is_bearer(headers.get("authorization"))
+        if _without_port(host) not in self.hosts and not bearer:  # no page of a browser can show the token
             return _said(
                 400,
                 "VK-WEB-HOST",
                 "This console does not answer to that name. Open it as 127.0.0.1 or localhost, or start it "
                 "with --allow-host NAME.",
             )
-        bearer = self.access.is_bearer(headers.get("authorization"))
         if scope["method"] not in ("GET", "HEAD") and not bearer and not _is_ours(headers, host):
             return _said(403, "VK-WEB-ORIGIN", "That request comes from another site.")
         is_known = bearer or self.access.is_session(HTTPConnection(scope).cookies.get(COOKIE))

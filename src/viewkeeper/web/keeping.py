@@ -11,6 +11,8 @@ from viewkeeper.warehouse import Warehouse
 from viewkeeper.web.doing import Rows, WarehouseActions
 
 PAUSED = "paused in the console"
+PATIENCE = 30.0
+"""Seconds that a page waits for rows."""
 
 
 class ServiceActions:
@@ -27,10 +29,10 @@ class ServiceActions:
         return self._errands.ask(lambda: self._actions.verify(view))
 
     def preview(self, view: str, limit: int) -> Rows:
-        return self._errands.ask(lambda: self._actions.preview(view, limit))
+        return self._errands.ask(lambda: self._actions.preview(view, limit), PATIENCE)
 
     def query(self, sql: str, limit: int, seconds: float) -> Rows:
-        return self._errands.ask(lambda: self._actions.query(sql, limit, seconds))
+        return self._errands.ask(lambda: self._actions.query(sql, limit, seconds), PATIENCE + seconds)
 
 
 class LedgerPausing:

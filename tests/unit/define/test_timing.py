@@ -106,6 +106,12 @@ def test_mistakes_are_told_with_their_place(clauses, at, words):
     assert raised.value.position.start == text.index(at)
 
 
+def test_a_lag_that_is_none_has_a_code():
+    with pytest.raises(DefinitionError) as raised:
+        parse_statement("CREATE MATERIALIZED VIEW v TARGET LAG '5 min' AS SELECT 1")
+    assert raised.value.code == "VK-TIMING"
+
+
 def test_altering_how_fresh_a_view_is():
     assert parse_statement("ALTER MATERIALIZED VIEW a.v SET TARGET LAG '1 minute'") == RetimeView(
         ("a", "v"), TargetLag(60)
