@@ -83,7 +83,7 @@ def run(
             leave=Leave(allow_actions),
             token=token,
             token_everywhere=not loopback,
-            hosts=() if loopback else [*settings.hosts, host],
+            hosts=[*settings.hosts, f"[{host}]" if ":" in host else host],
             extra_routes=routes(state, token),
             open_paths=OPEN,
             title=project.name,

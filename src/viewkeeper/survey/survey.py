@@ -19,7 +19,7 @@ from viewkeeper.explain import told_steps
 from viewkeeper.lagging import lags
 from viewkeeper.lattices import ViewLattice, declared, lattice_of_views
 from viewkeeper.ledger import Ledger, queries, schema, surveys
-from viewkeeper.ledger.records import FailureRecord, PastRefresh, SourceObservation
+from viewkeeper.ledger.records import FailingView, FailureRecord, PastRefresh, SourceObservation
 from viewkeeper.ledger.surveys import Pulse
 from viewkeeper.library import KnownView, Library
 from viewkeeper.overview import held_version, whats_behind
@@ -77,12 +77,13 @@ class Survey:
             newest = next(iter(surveys.epoch_page(connection, None, 1)), None)
             failure = next(iter(queries.failures(connection, 1)), None)
             seen = queries.observations(connection)
+            failing = queries.failing(connection)
             kinds = self._kinds(connection)
             running = self._running(connection)
             flows = self._flows(connection, library, newest.id if newest else None, last)
         if failure is not None and newest is not None and failure.epoch < newest.id:
             failure = None
-        views = _views(library, library.views, last, seen, failure)
+        views = _views(library, library.views, last, seen, failure, failing)
         tables = _tables(library)
         labels = labels_of(tables)
         behind = {table for view in views for table in view.behind}
@@ -102,6 +103,7 @@ class Survey:
             history = surveys.history_of(connection, name, HISTORY)
             failure = next(iter(queries.failures(connection, 1)), None)
             seen = queries.observations(connection)
+            failing = queries.failing(connection)
             moved = next(
                 (each for each in history if each.refresh.strategy != Strategy.UNCHANGED.value), None
             )
@@ -110,7 +112,7 @@ class Survey:
         latest = history[0] if history else None
         if failure is not None and latest is not None and failure.epoch < latest.epoch:
             failure = None
-        (facts,) = _views(library, [name], {name: latest} if latest else {}, seen, failure)
+        (facts,) = _views(library, [name], {name: latest} if latest else {}, seen, failure, failing)
         return ViewPage(
             facts,
             known.definition,
@@ -333,6 +335,7 @@ def _views(
     last: Mapping[str, PastRefresh],
     seen: Mapping[str, SourceObservation],
     failure: FailureRecord | None,
+    failing: Mapping[str, FailingView],
 ) -> tuple[ViewFacts, ...]:
     labels, behind = _labels(library), whats_behind(library.views, library.states, seen)
     said = (failure.error or "") if failure is not None else ""
@@ -341,7 +344,7 @@ def _views(
         view, state = library.views[name], library.states[name]
         standing: Standing = (
             "failed"
-            if re.search(rf"(?<![\w.`]){re.escape(name)}(?![\w.`])", said)
+            if name in failing or re.search(rf"(?<![\w.`]){re.escape(name)}(?![\w.`])", said)
             else "empty"
             if state.snapshot is None
             else "stale"
@@ -362,6 +365,7 @@ def _views(
                 last.get(name),
                 view.definition.comment,
                 view.hidden,
+                failing.get(name),
             )
         )
     return tuple(found)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from viewkeeper.define.definitions import Expectation, ViewDefinition
 from viewkeeper.explain import ToldStep
 from viewkeeper.lattices import ViewLattice
-from viewkeeper.ledger.records import EpochRecord, FailureRecord, PastRefresh
+from viewkeeper.ledger.records import EpochRecord, FailingView, FailureRecord, PastRefresh
 from viewkeeper.ledger.surveys import EpochSummary
 from viewkeeper.plan.steps import ViewPlan
 
@@ -37,6 +37,8 @@ class ViewFacts:
     comment: str | None = None
     hidden: bool = False
     """Whether nobody defined it: it keeps an inner result of others."""
+    failing: FailingView | None = None
+    """What the service knows of its last refreshes, if they failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,18 @@ def test_a_failed_attempt_is_told_without_its_password(console: Make, paper: Pap
 HOSTILE = ("<img src=x onerror=alert(1)>", "a/../b%", "q\"uo'te", "..", "ünïcode ?#&")
 
 
+def test_a_view_that_the_service_gave_up_says_why(console: Make, paper: PaperWarehouse) -> None:
+    (view, *_) = paper.ledger.views()
+    for _ in range(5):
+        paper.ledger.note_failure(view.name, view.definition_id, "password=hidden <i>", suspend_after=5)
+    for path in ("/", f"/views/{view.name}"):
+        page = console().get(path).text
+        assert "Suspended" in page
+        assert "5 times in a row" in page
+        assert "password=hidden" not in page
+        assert "<i>" not in page
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_with_markup_slashes_or_percents_is_but_a_name(
     console: Make, paper: PaperWarehouse, name: str
