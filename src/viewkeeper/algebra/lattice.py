@@ -202,14 +202,12 @@ class Lattice:
     def shown(self) -> list[Edge]:
         """The edges that a drawing needs: none that leads over a third view with the same joins left out
         (Figure 9 draws the transitive reduction)."""
-        pairs = {(edge.upper, edge.lower) for edge in self.edges}
-        return [
-            edge
-            for edge in self.edges
-            if not any(
-                (edge.upper, middle) in pairs and (middle, edge.lower) in pairs for middle in self.order
-            )
-        ]
+        below: dict[str, set[str]] = {view: set() for view in self.order}
+        above: dict[str, set[str]] = {view: set() for view in self.order}
+        for edge in self.edges:
+            below[edge.upper].add(edge.lower)
+            above[edge.lower].add(edge.upper)
+        return [edge for edge in self.edges if below[edge.upper].isdisjoint(above[edge.lower])]
 
 
 def lattice_of(stars: Mapping[str, Star], foreign_keys: Sequence[ForeignKey] = ()) -> Lattice:
