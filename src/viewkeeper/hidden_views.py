@@ -22,7 +22,8 @@ from viewkeeper.ledger import Ledger
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.hidden_state import HiddenState, Trial, advisable, inner_results, pinned
 from viewkeeper.plan.steps import Strategy
-from viewkeeper.redefining import same_sources
+from viewkeeper.sources.contract import SourceColumn
+from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.printer import print_relation
 from viewkeeper.sql.quoting import show_path
 
@@ -41,9 +42,11 @@ def define_with_state(
     """A view, and before it the hidden views that have to be made for it. ``keep``: whether inner results are
     kept; ``None``: as the definition asks, and if it does not, as it is with the view that is there."""
     name = show_path(definition.name)
-    view = define(engine, library, definition, redefined)
+    before = library.views.get(name)
+    learned = before.trial if before is not None and before.definition.query == definition.query else None
+    view = replace(define(engine, library, definition, redefined), trial=learned)
     if keep is None:
-        asked, before = pinned(dict(definition.properties)), library.views.get(name)
+        asked = pinned(dict(definition.properties))
         kept_now = before is not None and bool(library.hidden_parents(name))
         keep = kept_now if asked is None else asked is HiddenState.KEEP
     if not keep or view.analysis.relation is None or view.analysis.dropped or _is_remote(engine, view):
@@ -67,7 +70,7 @@ def define_with_state(
         kept[inner] = Scan(path, tuple(Field(names[name], name) for name in inner.columns))
     if not kept:
         return (view,)
-    return (*made, define(engine, library, definition, new, kept))
+    return (*made, replace(define(engine, library, definition, new, kept), trial=learned))
 
 
 def _is_current(engine: Engine, library: Library, known: KnownView, redefined: Collection[str]) -> bool:
@@ -75,7 +78,13 @@ def _is_current(engine: Engine, library: Library, known: KnownView, redefined: C
     have the columns that they had."""
     if set(known.analysis.tables) & set(redefined):
         return False
-    return same_sources(known, define(engine, library, known.definition, redefined))
+    for table, facts in known.sources.items():
+        now = engine.observer.source(table).describe(table)
+        recorded = [SourceColumn(*column) for column in facts["columns"]]
+        if now.identity != facts["identity"] or compare_schemas(recorded, now.columns, set(facts["used"])):
+            return False
+    parents = (library.views[parent] for parent in library.graph.parents(known.name))
+    return all(_is_current(engine, library, parent, redefined) for parent in parents if parent.hidden)
 
 
 def _definition(engine: Engine, reader: ViewDefinition, relation: Relation) -> ViewDefinition:

@@ -724,11 +724,15 @@ class Maintainer:
     def _stated(self, lease: Lease, name: str) -> str | None:
         """Keep the inner results of a view, or no longer, if its refreshes make that advisable."""
         library = self.library()
-        change = chosen(self.engine, self.ledger, library, name) if name in library.views else None
-        if change is None:
+        try:
+            change = chosen(self.engine, self.ledger, library, name) if name in library.views else None
+            if change is None:
+                return None
+            wanted, views = change
+            self._restate(lease, library, views)
+        except (DefinitionError, RefreshError) as error:  # it goes on as it was
+            logger.warning("%s: its inner results are left as they are: %s", name, error)
             return None
-        wanted, views = change
-        self._restate(lease, library, views)
         return wanted.value
 
     def _housekeeping(self, lease: Lease) -> Housekeeping:

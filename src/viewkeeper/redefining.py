@@ -24,7 +24,7 @@ from viewkeeper.sources.drift import compare_schemas
 def rows_carried_over(before: KnownView, after: KnownView, stored: Relation) -> Relation | None:
     """The rows of the new definition as they are to be stored, made of those that are; ``None`` if they
     cannot be."""
-    if before.definition.session != after.definition.session or not same_sources(before, after):
+    if before.definition.session != after.definition.session or not _same_sources(before, after):
         return None
     if set(after.definition.looked_at) - set(before.definition.looked_at):
         return None  # what is expected now was not looked at when these rows came
@@ -40,7 +40,7 @@ def rows_carried_over(before: KnownView, after: KnownView, stored: Relation) -> 
     return None if rows is None else new.as_stored(rows)
 
 
-def same_sources(before: KnownView, after: KnownView) -> bool:
+def _same_sources(before: KnownView, after: KnownView) -> bool:
     """Whether the tables are those that the rows came from, and the columns that are read what they were."""
     for table, facts in after.sources.items():
         known = before.sources.get(table)

@@ -76,6 +76,12 @@ def test_kept_shared_exact_and_removed(shop: Warehouse) -> None:
         epoch = shop.refresh(policy="incremental strict")
         assert {view.strategy for view in epoch.views} <= {"incremental", "unchanged"}
         assert_exact(shop)
+    before = hidden(shop)
+    shop.sql(f"CREATE MATERIALIZED VIEW again {KEEP} AS {VIEWS['deep'].replace('most', 'top')}")
+    shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW spread COMMENT 'another' {KEEP} AS {VIEWS['spread']}")
+    assert hidden(shop) == before  # and none of them is made anew
+    assert {each.strategy for each in shop.refresh().views} == {"unchanged"}
+    shop.sql("DROP MATERIALIZED VIEW again")
     for name in reversed(VIEWS):
         assert hidden(shop)
         shop.sql(f"DROP MATERIALIZED VIEW {name}")
