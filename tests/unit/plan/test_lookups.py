@@ -9,7 +9,7 @@ import pytest
 
 from viewkeeper.algebra.relations import Aggregate, Field, Filter, Join, Project, SemiJoin, Staged, TableAt
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, words
-from viewkeeper.explain import _told
+from viewkeeper.explain import ToldStep, _told
 from viewkeeper.plan.lookups import all_lookups
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.situation import Situation, ViewInput
@@ -84,4 +84,5 @@ def test_the_groups_of_a_large_view_are_looked_up_by_their_key() -> None:
     (step,) = searching(changed(groups, rows=LARGE))
     assert isinstance(step, Share)
     assert step.looked_up == ("store",)
-    assert any("range of store: files outside it are not read" in line for line in _told(1, step))
+    told = _told(1, ToldStep(step, "", (), ()))
+    assert any("range of store: files outside it are not read" in line for line in told)
