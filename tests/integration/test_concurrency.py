@@ -242,6 +242,51 @@ def test_ctrl_c_cancels_releases_and_publishes_nothing(
     assert world(warehouse) == before
 
 
+WAITING = textwrap.dedent(
+    """
+    import os, signal, sys, threading, time
+    import viewkeeper as vk
+
+    warehouse = vk.connect(sys.argv[1])
+    spark = warehouse.spark
+    jobs = spark.sparkContext.statusTracker()
+
+    def press() -> None:
+        while not jobs.getActiveJobsIds():
+            time.sleep(0.1)
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    try:
+        spark.sql(
+            "SELECT count(*) FROM sales AS a "
+            "JOIN sales AS b ON a.qty <> b.qty JOIN sales AS c ON b.qty <> c.qty"
+        ).collect()
+    except KeyboardInterrupt:
+        # While the exception lives, so does the connection that was interrupted.
+        answers = [spark.sql(f"SELECT {number}").collect()[0][0] for number in range(3)]
+        print("interrupted", answers, len(jobs.getActiveJobsIds()), flush=True)
+    """
+)
+
+
+def test_ctrl_c_while_the_main_thread_waits_for_spark(
+    open_warehouse: Callable[..., Warehouse], tmp_path: Path
+) -> None:
+    warehouse = open_warehouse(tmp_path)
+    warehouse.spark.sql("CREATE TABLE sales (qty BIGINT) USING iceberg")
+    warehouse.spark.sql("INSERT INTO sales SELECT id FROM range(20000)")
+    child = subprocess.run(
+        [sys.executable, "-c", WAITING, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "VIEWKEEPER_DRIVER_MEMORY": "900m"},
+    )
+    assert (child.stdout, child.stderr) == ("interrupted [0, 1, 2] 0\n", "")
+
+
 def test_ctrl_c_in_a_notebook_thread(open_warehouse: Callable[..., Warehouse], tmp_path: Path) -> None:
     """An interruption that arrives while views are computed: the lease is free, the next refresh works."""
     armed: list[bool] = []

@@ -239,11 +239,13 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
     if not (connection.master or connection.remote):
         folder = project.folder / (connection.warehouse or DEFAULT_WAREHOUSE)
         return connect(folder, namespace=project.namespace, ledger=ledger, on_event=on_event, options=options)
-    from viewkeeper.session import configured_session  # pyspark: only who needs it waits for it
+    from viewkeeper.execute.ctrl_c import take_over_ctrl_c  # pyspark: only who needs it waits for it
+    from viewkeeper.session import configured_session
 
     spark = configured_session(
         master=connection.master, remote=connection.remote, settings=dict(project.configuration)
     )
+    take_over_ctrl_c(spark)
     return connect(
         None if ledger else project.folder / DEFAULT_WAREHOUSE,
         spark=spark,

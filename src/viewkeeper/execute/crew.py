@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 _BETWEEN_INTERRUPTIONS = 0.2
+
+# A signal that arrives when the main thread is about to sleep, and no longer looks, is seen only when the
+# thread wakes; without a limit that would be when the work has ended.
+_BETWEEN_LOOKS = 0.5
 
 
 class Crew:
@@ -31,8 +35,11 @@ class Crew:
 
     def wait(self) -> None:
         """Wait for all of it, or for the first failure."""
-        for future in self._work:
-            future.result()
+        ended: set[Future[None]] = set()
+        while len(ended) < len(self._work):
+            ended, _ = wait(self._work, timeout=_BETWEEN_LOOKS, return_when=FIRST_EXCEPTION)
+            for future in (each for each in self._work if each in ended):
+                future.result()  # of several failures, that of the work that was handed out first
 
     def stop(self, interrupt: Callable[[], None]) -> None:
         """Begin nothing more, and interrupt what runs until it has ended."""

@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewkeeper.errors import SetupError
+from viewkeeper.execute.ctrl_c import take_over_ctrl_c
 from viewkeeper.jars import jar_files
 from viewkeeper.java import java_problem
 from viewkeeper.memory import driver_memory
@@ -82,13 +83,15 @@ def _start_spark(folder: Path) -> SparkSession:
             builder = builder.config(key, value)
         try:
             with _stderr_to(log):
-                return builder.getOrCreate()
+                spark = builder.getOrCreate()
         except Exception as error:  # pyspark raises anything from RuntimeError to Py4JError here
             raise SetupError(
                 f"Spark did not start: {_tail(log) or error}",
                 code="VK-SETUP-SPARK",
                 hint=f"The whole story is in {log}. Too little memory? Set VIEWKEEPER_DRIVER_MEMORY.",
             ) from error
+    take_over_ctrl_c(spark)
+    return spark
 
 
 def _engine_settings(folder: Path, jars: tuple[Path, ...], log4j: Path) -> dict[str, str]:

@@ -90,3 +90,39 @@ def test_the_first_failure_stops_the_rest() -> None:
         threads.begin(fail)
         threads.begin(work)
     assert work.ended == 1
+
+
+def test_a_signal_that_the_main_thread_overlooked_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It arrives when the thread is about to sleep and no longer looks; there is no second one."""
+    work = LongWork()
+    looks: list[float | None] = []
+
+    def overlooking(*arguments: object, timeout: float | None = None, return_when: str) -> object:
+        looks.append(timeout)
+        if len(looks) == 1:
+            return set(), set()  # slept, and saw nothing
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("viewkeeper.execute.crew.wait", overlooking)
+    with pytest.raises(KeyboardInterrupt), crew(1, work.interrupt) as threads:
+        threads.begin(work)
+        assert work.began.wait(30)
+    assert len(looks) == 2 and None not in looks
+    assert work.ended == 1
+
+
+def test_of_several_failures_that_of_the_first_work_is_told() -> None:
+    first = threading.Event()
+
+    def fail(name: str) -> Callable[[], None]:
+        def work() -> None:
+            assert first.wait(30)
+            raise ValueError(name)
+
+        return work
+
+    with pytest.raises(ValueError, match="one"), crew(2, lambda: None) as threads:
+        works = [threads.begin(fail(name)) for name in ("one", "two")]
+        first.set()
+        while not all(work.done() for work in works):
+            threading.Event().wait(0.01)
