@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import viewkeeper as vk
+from report import save, table
 from viewkeeper.cli.retail import VIEWS, Retail
 from viewkeeper.verifying import verified
 
@@ -169,14 +170,14 @@ class Writer:
 
     def verify(self) -> None:
         """Every epoch since the last time, at the versions that it recorded."""
-        maintainer = self.warehouse._maintainer
+        shop = self.warehouse._maintainer.shop
         for epoch in reversed(self.warehouse.history()):
             if epoch.id <= self.seen:
                 continue
             self.seen = epoch.id
-            library = maintainer.library(epoch.id)
+            library = shop.library(epoch.id)
             names = [view.view for view in epoch.views if view.strategy != "unchanged"]
-            for found in verified(maintainer.engine, library, names, only_possible=False):
+            for found in verified(shop.engine, library, names, only_possible=False):
                 self.verified += 1
                 if not found.ok:
                     self.wrong.append(str(found))
@@ -226,22 +227,33 @@ def report(
 ) -> int:
     limit = arguments.cycles * arguments.lag
     late = [life for life in keeper.lives[1:] if life.met_after is None or life.met_after > limit]
-    print(f"{writer.changes} changes, {writer.seen} epochs, {len(keeper.lives) - 1} kills")
-    print(f"target lag {arguments.lag:.0f} s; to be met again within {limit:.0f} s of a kill")
-    print("life  lag met after   resident memory, MiB (median, most)")
-    for number, life in enumerate(keeper.lives, start=1):
-        met = "never" if life.met_after is None else f"{life.met_after:6.1f} s"
-        memory = f"{statistics.median(life.rss):6.0f} {max(life.rss):6d}" if life.rss else ""
-        print(f"{number:4d}  {met:>13}   {memory}")
+    rows: list[dict[str, object]] = [
+        {
+            "life": number,
+            "lag met again after, s": "never" if life.met_after is None else f"{life.met_after:.1f}",
+            "memory, MiB: median": f"{statistics.median(life.rss):.0f}" if life.rss else "",
+            "most": max(life.rss, default=""),
+        }
+        for number, life in enumerate(keeper.lives, start=1)
+    ]
+    most = [max(life.rss) for life in keeper.lives if life.rss and life.met_after is not None]
+    flat = arguments.no_kills or not most or most[-1] <= FLAT * max(most[: max(1, len(most) // 2)])
+    lease, memory = "free" if released else "HELD", "flat" if flat else "GROWING"
+    remarks = [
+        f"{arguments.minutes:.0f} minutes, {writer.changes} changes, {writer.seen} epochs, "
+        f"{len(keeper.lives) - 1} kills. Target lag {arguments.lag:.0f} s, to be met again within "
+        f"{limit:.0f} s of a kill, which starting Spark is part of: {'missed' if late else 'held'}. "
+        f"{writer.verified} refreshes of views verified at the versions that their epochs recorded, "
+        f"{len(writer.wrong)} wrong. Ended with {exit_code}, lease {lease}, memory {memory}."
+    ]
     if arguments.no_kills:
         rss = keeper.lives[0].rss
         minutes = [f"{statistics.median(rss[at : at + 60]):.0f}" for at in range(0, len(rss), 60)]
-        print(f"by minute: {' '.join(minutes)}")
-    most = [max(life.rss) for life in keeper.lives if life.rss and life.met_after is not None]
-    flat = arguments.no_kills or not most or most[-1] <= FLAT * max(most[: max(1, len(most) // 2)])
-    print(f"{writer.verified} refreshes of views verified, {len(writer.wrong)} wrong", *writer.wrong)
-    lease, memory = "free" if released else "HELD", "flat" if flat else "GROWING"
-    print(f"ended with {exit_code}, lease {lease}, memory {memory}")
+        remarks.append(f"MiB by minute: {' '.join(minutes)}.")
+    print(table(rows), *remarks, *writer.wrong, sep="\n\n")
+    if arguments.save:
+        name = "soak-one-life" if arguments.no_kills else "soak"
+        save(name, "The service, with a writer and a killer", rows, *remarks)
     return 0 if not late and flat and not writer.wrong and not exit_code and released else 1
 
 
@@ -254,6 +266,7 @@ def main() -> int:
     parser.add_argument("--cycles", type=float, default=2, help="lags after which it has to be met again")
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--no-kills", action="store_true")
+    parser.add_argument("--save", action="store_true", help="write what was found to benchmarks/results")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         return soak(arguments, Path(folder))

@@ -34,31 +34,31 @@ class Wanted:
 
 def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_run: bool) -> list[str]:
     """Make (or with ``dry_run`` only list) the changes; each as a sentence."""
-    maintainer.engine.use(project.catalog, project.namespace)
+    maintainer.shop.engine.use(project.catalog, project.namespace)
     done = _apply_sources(maintainer, project, dry_run=dry_run)
     wanted = _wanted(maintainer, project)
-    library = maintainer.library()
+    library = maintainer.shop.library()
     for name in _in_order(wanted):
         change = _change(library, wanted[name])
         if change is None:
             continue
         if not dry_run and change == RETIMED:
-            maintainer.retime(name, wanted[name].definition.timing)
+            maintainer.views.retime(name, wanted[name].definition.timing)
         elif not dry_run:
-            maintainer.create(replace(wanted[name].statement, replace=True))
+            maintainer.views.create(replace(wanted[name].statement, replace=True))
         done.append(f"{change} {name}")
     views = [name for name, view in library.views.items() if not (view.hidden or is_base_view(view))]
     unwanted = [name for name in views if name not in wanted]
     for name in reversed([name for name in library.graph.order() if name in unwanted]):
         if prune and not dry_run:
-            maintainer.drop(name)
+            maintainer.views.drop(name)
         done.append(f"dropped {name}" if prune else f"{name} is not in the project (--prune drops it)")
     return done + _forget_sources(maintainer, project, prune=prune, dry_run=dry_run)
 
 
 def _apply_sources(maintainer: Maintainer, project: Project, *, dry_run: bool) -> list[str]:
     """Before the views, which read them."""
-    known = declared_sources(maintainer.ledger)
+    known = declared_sources(maintainer.shop.ledger)
     done = []
     for name, settings in project.settings.sources.items():
         statement = CreateSource(name, settings.kind, settings.told(project.folder), replace=True)
@@ -66,7 +66,7 @@ def _apply_sources(maintainer: Maintainer, project: Project, *, dry_run: bool) -
         if before is not None and same_declaration(before, declaration(statement)):
             continue
         if not dry_run:
-            maintainer.declare(statement)
+            maintainer.sources.declare(statement)
         done.append(f"{'declared' if before is None else 'declared anew'} source {name}")
     return done
 
@@ -74,12 +74,12 @@ def _apply_sources(maintainer: Maintainer, project: Project, *, dry_run: bool) -
 def _forget_sources(maintainer: Maintainer, project: Project, *, prune: bool, dry_run: bool) -> list[str]:
     """After the views, which read them."""
     done = []
-    for source in declared_by_people(declared_sources(maintainer.ledger).values()):
+    for source in declared_by_people(declared_sources(maintainer.shop.ledger).values()):
         name = source.name
         if name in project.settings.sources:
             continue
         if prune and not dry_run:
-            maintainer.forget(name, missing_ok=True)
+            maintainer.sources.forget(name, missing_ok=True)
         told = (
             f"dropped source {name}" if prune else f"source {name} is not in the project (--prune drops it)"
         )
@@ -90,7 +90,7 @@ def _forget_sources(maintainer: Maintainer, project: Project, *, prune: bool, dr
 def _wanted(maintainer: Maintainer, project: Project) -> dict[str, Wanted]:
     wanted: dict[str, Wanted] = {}
     for create, file, position in _creations(project):
-        definition = maintainer.definition(create)
+        definition = maintainer.views.definition(create)
         name = show_path(definition.name)
         if name in wanted:
             raise DefinitionError(
@@ -135,6 +135,7 @@ def _create_view(project: Project, statement: Statement) -> CreateView:
     return replace(
         parsed,
         policy=parsed.policy or project.settings.policy_of(name),
+        consistency=parsed.consistency or project.settings.consistency_of(name),
         expectations=expected,
         timing=parsed.timing or project.settings.timing_of(name),
     )

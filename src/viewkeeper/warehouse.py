@@ -105,13 +105,13 @@ class Warehouse(Overview):
             case CreateView():
                 return self._refresh_rows(self._create(statement, parsed))
             case CreateCube():
-                record = self._maintainer.create(*parsed.views)
+                record = self._maintainer.views.create(*parsed.views)
                 return self._refresh_rows([] if record is None else epoch_of(record).views)
             case AlterView():
-                record = self._maintainer.alter(self._find(_text(parsed.name)), dict(parsed.properties))
+                record = self._maintainer.views.alter(self._find(_text(parsed.name)), dict(parsed.properties))
                 return self._refresh_rows([] if record is None else epoch_of(record).views)
             case RetimeView():
-                record = self._maintainer.retime(self._find(_text(parsed.name)), parsed.timing)
+                record = self._maintainer.views.retime(self._find(_text(parsed.name)), parsed.timing)
                 return self._refresh_rows([] if record is None else epoch_of(record).views)
             case RefreshView():
                 full = "full" if parsed.full else None
@@ -120,10 +120,10 @@ class Warehouse(Overview):
                 self._drop(_text(parsed.name), missing_ok=parsed.if_exists)
                 return self._refresh_rows([])
             case CreateSource():
-                record = self._maintainer.declare(parsed)
+                record = self._maintainer.sources.declare(parsed)
                 return self._refresh_rows([] if record is None else epoch_of(record).views)
             case DropSource():
-                self._maintainer.forget(parsed.name, missing_ok=parsed.if_exists)
+                self._maintainer.sources.forget(parsed.name, missing_ok=parsed.if_exists)
                 return self._refresh_rows([])
             case ShowSources():
                 sources = [(each.name, each.kind, each.version, each.seen_at) for each in self.sources()]
@@ -141,7 +141,7 @@ class Warehouse(Overview):
 
     def _create(self, statement: str, parsed: CreateView) -> list[ViewRefresh]:
         try:
-            record = self._maintainer.create(parsed)
+            record = self._maintainer.views.create(parsed)
         except DefinitionError as error:
             if error.position is not None:  # it was found in the query, the user sees the statement
                 start, end = (parsed.query_start + at for at in (error.position.start, error.position.end))
@@ -152,7 +152,7 @@ class Warehouse(Overview):
     def _drop(self, name: str, *, missing_ok: bool) -> None:
         if missing_ok and self._library().lookup(name, self._where()) is None:
             return
-        self._maintainer.drop(self._find(name))
+        self._maintainer.views.drop(self._find(name))
 
     def _read(self, text: str, epoch: int | None) -> DataFrame:
         library = self._library(epoch)
@@ -281,11 +281,11 @@ class Warehouse(Overview):
 
     def quarantine(self, source: str) -> DataFrame:
         """The bad rows of a source that are set aside: ``file``, ``line``, ``record`` and ``reason``."""
-        return self._maintainer.quarantine(source)
+        return self._maintainer.sources.quarantine(source)
 
     def check_sources(self, *names: str) -> dict[str, list[str]]:
         """Of each source (none named: all of them), what is missing or dangerous, as sentences."""
-        return self._maintainer.check_sources(names)
+        return self._maintainer.sources.check_sources(names)
 
     def at(self, epoch: int) -> WarehouseAt:
         """The warehouse as it was at an epoch: all views together."""
@@ -336,25 +336,25 @@ class Warehouse(Overview):
         with self._lock:
             if self._maintainer_ is None:
                 from viewkeeper.maintainer import Maintainer  # starts pyspark: half a second to import
+                from viewkeeper.workshop import Workshop
 
-                self._maintainer_ = Maintainer(
-                    self._ledger, self._start(), lambda event: self._emit(event), self._lease_seconds
-                )
-            self._maintainer_.options = self.options
+                emit, seconds = lambda event: self._emit(event), self._lease_seconds
+                self._maintainer_ = Maintainer(Workshop(self._ledger, self._start(), emit, seconds))
+            self._maintainer_.shop.options = self.options
             return self._maintainer_
 
     @property
     def _engine(self) -> Engine:
-        return self._maintainer.engine
+        return self._maintainer.shop.engine
 
     def _session(self) -> SparkSession | None:
-        return self._maintainer_.engine.spark if self._maintainer_ else None
+        return self._maintainer_.shop.engine.spark if self._maintainer_ else None
 
     def _where(self) -> tuple[str, ...]:
         """The catalog and namespace in which a view's last name is looked up."""
         if self._maintainer_ is None:
             return self._default
-        pins = self._maintainer_.engine.current_pins()
+        pins = self._maintainer_.shop.engine.current_pins()
         return (pins.catalog, *pins.namespace)
 
     def _names(self, views: Sequence[str]) -> list[str]:

@@ -245,10 +245,11 @@ def test_tables_that_are_not_copied_are_swept_from_the_command_line(
     server.sql('ALTER TABLE shop."Accounts" REPLICA IDENTITY FULL')
     settings = project.folder / "viewkeeper.yml"
     settings.write_text(settings.read_text().replace("tables: shop.Accounts", "remote: [shop.Accounts]"))
+    with settings.open("a") as file:
+        file.write("views: {large: {consistency: complete}}\n")
     project.view(
         "large",
-        "CREATE MATERIALIZED VIEW large CONSISTENCY COMPLETE AS "
-        "SELECT id, name, qty FROM lake.bank.Accounts WHERE qty > 3;\n",
+        "CREATE MATERIALIZED VIEW large AS SELECT id, name, qty FROM lake.bank.Accounts WHERE qty > 3;\n",
     )
     project.view("by_name", VIEW.replace("FROM orders", "FROM large"))
     assert len(project.ask("refresh")["applied"]) == 3

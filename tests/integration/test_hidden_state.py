@@ -128,8 +128,8 @@ def test_verify_sees_a_hidden_view_that_is_wrong(shop: Warehouse) -> None:
     state = library.states[hidden(shop)[0]]
     shop.spark.sql(f"DELETE FROM {state.storage} WHERE customer = 2")
     snapshot = shop.spark.sql(f"SELECT max_by(snapshot_id, committed_at) FROM {state.storage}.snapshots")
-    with shop._maintainer.lease() as lease:
-        wrong = shop._maintainer.library()
+    with shop._maintainer.shop.lease() as lease:
+        wrong = shop._maintainer.shop.library()
         moved = str(snapshot.collect()[0][0])
         keeping = Keeping(shop._ledger, shop._engine, wrong, lease, lambda event: None)
         keeping._publish({state.view: moved}, {state.view: None}, 0.0)

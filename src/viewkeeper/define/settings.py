@@ -106,7 +106,6 @@ class ScheduleSettings(Strict):
 class _Refreshing(Strict):
     policy: Policy | None = None
     """How to refresh: the cheapest way, by deltas wherever there is a rule, by deltas or not at all, anew."""
-    consistency: Name | None = None
     target_lag: Interval | None = None
     schedule: ScheduleSettings | None = None
 
@@ -136,6 +135,8 @@ class ViewSettings(_Refreshing):
     """How one view is refreshed; overrides the project's. What is expected of its rows stands here for
     projects that ``spark-pipelines`` must parse, too: its DDL has no word for it."""
 
+    consistency: Literal["strong", "complete"] | None = None
+    """Of a view over remote tables: a state that they had, or each of their states, one after the other."""
     expectations: dict[str, ExpectationSettings] = Field(default_factory=dict)
 
 
@@ -219,16 +220,19 @@ class Settings(_Refreshing):
 
     def unmet(self, views: Iterable[str]) -> list[str]:
         """The names of which something is expected that nobody else says, and that none of these views has:
-        of their rows, or how fresh they are."""
+        of their rows, how fresh they are, or which states they show."""
         paths = [parse_path(view.casefold()) for view in views]
         return [
             name
             for name, own in self.views.items()
-            if (own.expectations or own.timing)
+            if (own.expectations or own.timing or own.consistency)
             and not any(path[-len(_path(name)) :] == _path(name) for path in paths)
         ]
 
     def policy_of(self, view: str) -> Policy | None:
         """The policy of a view: its own, else the project's."""
-        own = self.views.get(view)
-        return own.policy if own and own.policy else self.policy
+        return next((own.policy for own in self._own(view) if own.policy), self.policy)
+
+    def consistency_of(self, view: str) -> str | None:
+        """Which states of its remote tables a view shows, if it is said here."""
+        return next((own.consistency for own in self._own(view) if own.consistency), None)

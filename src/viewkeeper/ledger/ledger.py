@@ -40,6 +40,7 @@ from viewkeeper.ledger.records import (
     Propagation,
     SourceObservation,
     SourceRecord,
+    Trouble,
     ViewRecord,
     ViewState,
 )
@@ -288,6 +289,19 @@ class Ledger:
         if wanted:
             with self._database.writing() as connection:
                 connection.execute(delete(schema.failing).where(schema.failing.c.view.in_(wanted)))
+
+    def troubles(self) -> dict[Trouble, str]:
+        """What somebody was told of and is not mended, as far as is known."""
+        with self._database.reading() as connection:
+            return queries.troubles(connection)
+
+    def note_troubles(self, known: Mapping[Trouble, str]) -> None:
+        """Remember what somebody was told of, in the place of what was remembered."""
+        rows = [{**asdict(trouble), "said": schema.storable(said)} for trouble, said in known.items()]
+        with self._database.writing() as connection:
+            connection.execute(delete(schema.troubles))
+            if rows:
+                connection.execute(insert(schema.troubles), rows)
 
     def chores(self) -> tuple[Chore, ...]:
         """What is left to do, oldest first: redo chores of published epochs, and intents of epochs that

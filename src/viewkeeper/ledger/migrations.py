@@ -104,6 +104,15 @@ MIGRATIONS: tuple[Migration, ...] = (
                 failed_at {time} NOT NULL, reason TEXT NOT NULL, suspended BOOLEAN NOT NULL)""",
         ),
     ),
+    Migration(
+        6,
+        "what somebody was told of, and was not mended yet",
+        (
+            """CREATE TABLE vk_trouble (
+                kind TEXT NOT NULL, view TEXT NOT NULL, what TEXT NOT NULL, said TEXT NOT NULL,
+                PRIMARY KEY (kind, view, what))""",
+        ),
+    ),
 )
 
 LATEST = MIGRATIONS[-1].version

@@ -22,6 +22,7 @@ from viewkeeper.ledger.records import (
     PastRefresh,
     SourceObservation,
     SourceRecord,
+    Trouble,
     ViewRecord,
     ViewRefreshRecord,
     ViewState,
@@ -304,6 +305,13 @@ def failing(connection: Connection) -> dict[str, FailingView]:
     same = (known.c.name == table.c.view) & (known.c.definition_id == table.c.definition_id)
     query = select(table).join(known, same).where(known.c.ended_in.is_(None)).order_by(table.c.view)
     return {row.view: FailingView(*row) for row in connection.execute(query)}
+
+
+def troubles(connection: Connection) -> dict[Trouble, str]:
+    """What somebody was told of, each with the words."""
+    table = schema.troubles
+    rows = connection.execute(select(table).order_by(table.c.kind, table.c.view, table.c.what))
+    return {Trouble(row.kind, row.view, row.what): row.said for row in rows}
 
 
 def rates(connection: Connection) -> JsonObject | None:

@@ -134,6 +134,17 @@ class FailingView:
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is not as it should be: of which kind, and with which view."""
+
+    kind: str
+    """``lag``, ``expectation`` or ``suspended``."""
+    view: str
+    what: str = ""
+    """The expectation, say."""
+
+
+@dataclass(frozen=True, slots=True)
 class NewPropagation:
     """Computed deltas to keep: the plan that installs them, and for each view the table that holds its delta
     and what was counted in it."""

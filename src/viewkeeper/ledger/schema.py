@@ -248,6 +248,15 @@ failing = Table(
     Column("suspended", Boolean, nullable=False),
 )
 
+troubles = Table(
+    "vk_trouble",
+    metadata,
+    Column("kind", Verbatim, primary_key=True),
+    Column("view", Verbatim, primary_key=True),
+    Column("what", Verbatim, primary_key=True),
+    Column("said", Verbatim, nullable=False),
+)
+
 calibrations = Table(
     "vk_calibration",
     metadata,

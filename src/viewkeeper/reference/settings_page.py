@@ -35,7 +35,6 @@ those of `files`.
 
 
 _KNOWN: Mapping[str, str] = {
-    "consistency": "Not followed yet: write `CONSISTENCY` into the statement of the view.",
     "env": "The name of the variable.",
     "target_lag": "How far behind its sources it may be, such as `15 minutes`.",
 }

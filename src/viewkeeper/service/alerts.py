@@ -16,21 +16,11 @@ from pathlib import Path
 
 from viewkeeper.define.fields import Reference
 from viewkeeper.define.service_settings import AlertSettings
+from viewkeeper.ledger import Trouble
 from viewkeeper.service.outbox import Outbox
 from viewkeeper.service.posting import post_json
 
 _SAID = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """Something that is not as it should be: of which kind, and with which view."""
-
-    kind: str
-    """``lag``, ``expectation`` or ``suspended``."""
-    view: str
-    what: str = ""
-    """The expectation, say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +46,15 @@ class Alert:
 
 
 class Troubles:
-    """What is broken now. Pure: it only says what is to be told."""
+    """What is broken now, beginning with what was told before. Pure: it only says what is to be told."""
 
-    def __init__(self, project: str) -> None:
+    def __init__(self, project: str, told: Mapping[Trouble, str] | None = None) -> None:
         self._project = project
-        self._known: dict[Trouble, str] = {}
+        self._known: dict[Trouble, str] = dict(told or {})
 
     def now(self, kind: str, broken: Mapping[Trouble, str], at: datetime) -> list[Alert]:
         """All that is broken of a kind, with a message each: what is new in it, and what is mended."""
-        known = {trouble: said for trouble, said in self._known.items() if trouble.kind == kind}
+        known = self.known(kind)
         fresh = [
             self._alert("broken", trouble, said, at)
             for trouble, said in broken.items()
@@ -80,9 +70,9 @@ class Troubles:
         self._known.update(broken)
         return fresh + mended
 
-    def known(self, kind: str) -> dict[Trouble, str]:
-        """What is broken of a kind, as far as was told."""
-        return {trouble: said for trouble, said in self._known.items() if trouble.kind == kind}
+    def known(self, kind: str | None = None) -> dict[Trouble, str]:
+        """What is broken, all or of a kind, as far as was told."""
+        return {trouble: said for trouble, said in self._known.items() if kind in (None, trouble.kind)}
 
     def _alert(self, state: str, trouble: Trouble, said: str, at: datetime) -> Alert:
         return Alert(

@@ -86,7 +86,6 @@ class Service:
         self._errands = errands
         self._memory = Memory()
         told = messengers(self._settings.alerts, self._project.folder, state.metrics.alert_lost)
-        self._teller = Teller(state, Troubles(self._project.name), told)
         self._receivers: list[Callable[[Event], None]] = [log, listener, state.metrics]
         self._sink = None
         if self._settings.lineage is not None:
@@ -94,6 +93,8 @@ class Service:
             namespace = self._settings.lineage.namespace or self._project.name
             self._receivers.append(Lineage(namespace, lambda: self._library().views, self._sink.put))
         self.warehouse = open_warehouse(self._project, self._receive)
+        troubles = Troubles(self._project.name, self._ledger.troubles())
+        self._teller = Teller(state, troubles, told, self._ledger.note_troubles)
         self._seen = fingerprint(self._project)
         self._apply_at: float | None = 0.0
         self._applying_failed = 0

@@ -20,6 +20,8 @@ class ViewCondition:
     failures: int = 0
     suspended: bool = False
     reason: str | None = None
+    awaited_since: datetime | None = None
+    """From when on it could have had rows: since the service began."""
 
     def lag_seconds(self, now: datetime) -> float | None:
         """How far it may be behind; ``None`` before it has rows."""
@@ -27,8 +29,9 @@ class ViewCondition:
 
     def is_late(self, now: datetime) -> bool:
         """Whether it is further behind than it may be."""
-        lag = self.lag_seconds(now)
-        return self.target_lag is not None and lag is not None and lag > self.target_lag
+        since = self.fresh_at or self.awaited_since
+        behind = 0.0 if since is None else (now - since).total_seconds()
+        return self.target_lag is not None and behind > self.target_lag
 
 
 @dataclass

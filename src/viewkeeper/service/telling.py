@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 
 from viewkeeper.define.timing import TargetLag, show_interval
-from viewkeeper.ledger import FailingView
+from viewkeeper.ledger import FailingView, Trouble
 from viewkeeper.library import Library
 from viewkeeper.results import Epoch
-from viewkeeper.service.alerts import Alert, Trouble, Troubles
+from viewkeeper.service.alerts import Alert, Troubles
 from viewkeeper.service.backoff import code_of
 from viewkeeper.service.outbox import Outbox
 from viewkeeper.service.state import ServiceState, ViewCondition
@@ -23,10 +23,17 @@ _EXPECTATION = "VK-EXPECTATION"
 class Teller:
     """Tells the log, the metrics, and whoever is to be alerted."""
 
-    def __init__(self, state: ServiceState, troubles: Troubles, messengers: Sequence[Outbox[Alert]]) -> None:
+    def __init__(
+        self,
+        state: ServiceState,
+        troubles: Troubles,
+        messengers: Sequence[Outbox[Alert]],
+        remember: Callable[[Mapping[Trouble, str]], None],
+    ) -> None:
         self._state = state
         self._troubles = troubles
         self._messengers = messengers
+        self._remember = remember
 
     def show(
         self, library: Library, failing: Mapping[str, FailingView], fresh_at: Mapping[str, datetime]
@@ -43,6 +50,7 @@ class Teller:
                 failed.failures if failed else 0,
                 failed is not None and failed.suspended,
                 failed.reason if failed else None,
+                self._state.started_at,
             )
         self._state.show(conditions)
         self._tell("lag", _late(conditions))
@@ -83,7 +91,10 @@ class Teller:
             messenger.close()
 
     def _tell(self, kind: str, broken: Mapping[Trouble, str]) -> None:
-        for alert in self._troubles.now(kind, broken, datetime.now(timezone.utc)):
+        alerts = self._troubles.now(kind, broken, datetime.now(timezone.utc))
+        if alerts:
+            self._remember(self._troubles.known())  # so that a restart tells nobody twice
+        for alert in alerts:
             level = logging.WARNING if alert.state == "broken" else logging.INFO
             logger.log(level, "%s", alert.message, extra={"view": alert.view})
             for messenger in self._messengers:
@@ -93,8 +104,13 @@ class Teller:
 def _late(conditions: Mapping[str, ViewCondition]) -> dict[Trouble, str]:
     now = datetime.now(timezone.utc)
     return {
-        Trouble("lag", name): f"{name} is {show_interval(found.lag_seconds(now) or 0)} behind; "
-        f"its target lag is {show_interval(found.target_lag or 0)}"
+        Trouble("lag", name): _how_late(name, found, now)
         for name, found in conditions.items()
         if found.is_late(now)
     }
+
+
+def _how_late(name: str, found: ViewCondition, now: datetime) -> str:
+    lag = found.lag_seconds(now)
+    behind = "has no rows yet" if lag is None else f"is {show_interval(lag)} behind"
+    return f"{name} {behind}; its target lag is {show_interval(found.target_lag or 0)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ from viewkeeper.survey.values import (
 
 HISTORY = 300
 """Refreshes of a view that are looked back at."""
+_NEWS = 600.0
+"""Seconds for which an answer of a database is shown."""
 _PLANS = 32
 """Plans that are kept in mind: reading one back takes a while."""
 
@@ -60,7 +63,8 @@ class Survey:
         self._settings = settings
         self._known: dict[tuple[str, int], KnownView] = {}
         self._lattices: tuple[tuple[tuple[str, int], ...], ViewLattice] | None = None
-        self._waiting: Mapping[str, Lag | ViewkeeperError | None] = {}
+        self._answers: Mapping[str, Lag | ViewkeeperError | None] = {}
+        self._answered_at = 0.0
         self._lock = threading.Lock()
         self._plans: dict[int, EpochPlan | None] = {}
 
@@ -203,7 +207,13 @@ class Survey:
         with self._ledger.reading() as connection:
             library = self._library(connection)
             sources = self._declared(connection)
-        self._waiting = lags({source: _held(source, library) for source in sources}, self._ledger)
+        answers = lags({source: _held(source, library) for source in sources}, self._ledger)
+        self._answers, self._answered_at = answers, time.monotonic()
+
+    @property
+    def _waiting(self) -> Mapping[str, Lag | ViewkeeperError | None]:
+        """What the databases answered, while that is news."""
+        return self._answers if time.monotonic() - self._answered_at < _NEWS else {}
 
     def _declared(self, connection: Connection) -> list[SourceDefinition]:
         return declared_by_people(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewkeeper.ledger import Ledger, NewEpoch, ViewRecord, ViewState
+from viewkeeper.ledger import Ledger, NewEpoch, Trouble, ViewRecord, ViewState
 
 
 def define(ledger: Ledger, *names: str, definition_id: str = "d1") -> None:
@@ -64,3 +64,12 @@ def test_a_reason_with_what_no_database_can_hold(ledger: Ledger):
     define(ledger, "v")
     ledger.note_failure("v", "d1", "nul \0 half \ud800", suspend_after=None)
     assert ledger.failing()["v"].reason == "nul \ufffd half \ufffd"
+
+
+def test_what_somebody_was_told_of_is_remembered(ledger: Ledger, url: str):
+    late, broken = Trouble("lag", "v"), Trouble("expectation", "v", "sold")
+    ledger.note_troubles({late: "nul \0", broken: "3 rows"})
+    with Ledger.open(url) as again:
+        assert again.troubles() == {broken: "3 rows", late: "nul \ufffd"}
+    ledger.note_troubles({})
+    assert ledger.troubles() == {}

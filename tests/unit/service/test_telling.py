@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
 from typing import cast
 
 import pytest
 
+from viewkeeper.ledger import Trouble
 from viewkeeper.results import Epoch, ViewRefresh
 from viewkeeper.service.alerts import Alert, Troubles
 from viewkeeper.service.outbox import Outbox
-from viewkeeper.service.state import ServiceState
+from viewkeeper.service.state import ServiceState, ViewCondition
 from viewkeeper.service.telling import Teller
 
 
@@ -30,7 +33,18 @@ def recorder() -> Recorder:
 
 @pytest.fixture
 def teller(recorder: Recorder) -> Teller:
-    return Teller(ServiceState(), Troubles("shop"), [cast("Outbox[Alert]", recorder)])
+    return made(recorder, {})
+
+
+def made(recorder: Recorder, remembered: dict[Trouble, str]) -> Teller:
+    """A teller that begins with what is remembered, and remembers there."""
+
+    def remember(known: Mapping[Trouble, str]) -> None:
+        remembered.clear()
+        remembered.update(known)
+
+    troubles = Troubles("shop", remembered)
+    return Teller(ServiceState(), troubles, [cast("Outbox[Alert]", recorder)], remember)
 
 
 def epoch(view: str, strategy: str = "incremental", **violations: int) -> Epoch:
@@ -55,3 +69,23 @@ def test_an_expectation_that_lets_no_epoch_pass_is_told_of_too(teller, recorder)
     assert recorder.told == [("broken", "v", "")]
     teller.published(epoch("v"))
     assert recorder.told[1:] == [("mended", "v", "")]
+
+
+def test_who_was_told_before_a_restart_is_not_told_again_but_of_the_end(recorder):
+    remembered: dict[Trouble, str] = {}
+    made(recorder, remembered).published(epoch("v", sold=3))
+    assert list(remembered) == [Trouble("expectation", "v", "sold")]
+    again = made(recorder, remembered)
+    again.published(epoch("v", sold=1))
+    assert recorder.told == [("broken", "v", "sold")]
+    again.published(epoch("v"))
+    assert recorder.told[1:] == [("mended", "v", "sold")]
+    assert remembered == {}
+
+
+def test_a_view_that_never_got_rows_is_late_too():
+    now = datetime.now(timezone.utc)
+    waiting = ViewCondition(None, 30, awaited_since=now - timedelta(seconds=20))
+    assert not waiting.is_late(now)
+    assert waiting.is_late(now + timedelta(seconds=20))
+    assert not ViewCondition(None, None, awaited_since=now - timedelta(days=1)).is_late(now)

@@ -86,8 +86,9 @@
     clearTimeout(say.later);
     if (kind === "done") say.later = setTimeout(() => { live.hidden = true; }, 8000);
   };
+  let news = null;
   const listen = () => {
-    const news = new EventSource("/events");
+    news = new EventSource("/events");
     news.addEventListener("progress", (event) => {
       const told = JSON.parse(event.data);
       say(told.text, told.failed ? "bad" : told.running ? "running" : "done");
@@ -95,7 +96,6 @@
     news.addEventListener("changed", () => swap(location.href));
     news.addEventListener("trouble", (event) => { say(JSON.parse(event.data).text, "bad"); });
     news.addEventListener("recovered", () => { say("The ledger is back.", "done"); swap(location.href); });
-    addEventListener("pagehide", () => news.close());
     let lost = false;
     news.addEventListener("error", () => { lost = true; });
     news.addEventListener("open", () => { if (lost) { lost = false; swap(location.href); } });
@@ -123,6 +123,15 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     draw();
-    if (location.pathname !== "/login") listen();
+    if (location.pathname === "/login") return;
+    listen();
+    // Browsers allow a few connections to one address: tabs that nobody looks at must not hold them.
+    addEventListener("pagehide", () => news.close());
+    document.addEventListener("visibilitychange", () => {
+      news.close();
+      if (document.hidden) return;
+      listen();
+      swap(location.href);
+    });
   });
 })();
