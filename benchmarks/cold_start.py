@@ -1,12 +1,13 @@
 """How long commands take that only read the ledger, each a process of its own, started cold.
 
-    python benchmarks/cold_start.py [views] [epochs] [runs]
+    python benchmarks/cold_start.py [--views 50] [--epochs 2000] [--runs 10]
 
 Prints the median, the quickest and the slowest of the runs, on a ledger of 50 views and 2,000 epochs.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from report import save, table
 from viewkeeper.define.template import init_project
 from viewkeeper.testing.ledgers import paper_ledger
 
@@ -38,18 +40,28 @@ def measured(arguments: list[str], folder: Path, runs: int) -> list[float]:
     return took
 
 
-def main(views: int = 50, epochs: int = 2000, runs: int = 10) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--views", type=int, default=50)
+    parser.add_argument("--epochs", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--save", action="store_true", help="write what was found to benchmarks/results")
+    asked = parser.parse_args()
+    rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "shop"
         init_project(folder, "shop")
-        paper_ledger(folder / "warehouse", views, epochs)
-        print(f"{views} views, {epochs:,} epochs; {runs} runs, in seconds")
-        print(f"{'command':<32} {'median':>7} {'best':>7} {'worst':>7}")
+        paper_ledger(folder / "warehouse", asked.views, asked.epochs)
         for arguments in COMMANDS:
-            took = measured(arguments, folder, runs)
-            best, worst = min(took), max(took)
-            print(f"{' '.join(arguments):<32} {statistics.median(took):7.2f} {best:7.2f} {worst:7.2f}")
+            took = measured(arguments, folder, asked.runs)
+            shown = {"median, s": statistics.median(took), "best": min(took), "worst": max(took)}
+            command = f"viewkeeper {' '.join(arguments)}"
+            rows.append({"command": command, **{name: f"{each:.2f}" for name, each in shown.items()}})
+    told = f"{asked.views} views, {asked.epochs:,} epochs; {asked.runs} runs, each a process of its own."
+    print(table(rows), told, sep="\n\n")
+    if asked.save:
+        save("cold_start", "Commands that need no Spark", rows, told)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

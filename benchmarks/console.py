@@ -68,7 +68,12 @@ def main() -> int:
 
 
 def measured(ledger: Ledger, epochs: int) -> list[dict[str, object]]:
-    client = TestClient(create_app(Survey(ledger)), base_url="http://127.0.0.1")
+    with TestClient(create_app(Survey(ledger)), base_url="http://127.0.0.1") as client:
+        time.sleep(1)  # nobody opens a page in the second in which the server starts
+        return asked_of(client, epochs)
+
+
+def asked_of(client: TestClient, epochs: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     view = "/views/lake.default.sales_in_full"
     for path in ("/", view, "/epochs", f"/epochs?before={epochs // 2}", f"/epochs/{epochs}", "/sources",

@@ -162,22 +162,25 @@ def last_planned(connection: Connection, view: str) -> int | None:
     return found
 
 
+_ALL = 2**31
+
+
 def last_refreshes(connection: Connection, *, moved: bool = False) -> dict[str, PastRefresh]:
     """Of each view that there is, the last epoch that looked after it; ``moved``: and changed it. One
     question for all of them."""
     table, known, newer = schema.refreshes, schema.definitions, schema.refreshes.alias()
-    last = select(func.max(newer.c.epoch_id)).where(newer.c.view == known.c.name)
+    newest = select(func.max(newer.c.epoch_id)).where(newer.c.view == known.c.name)
     if moved:
-        last = last.where(newer.c.strategy != "unchanged")
+        newest = newest.where(newer.c.strategy != "unchanged")
+    epoch = newest.correlate(known).scalar_subquery().label("epoch_id")
+    # With a limit it is computed first: SQLite would rather look at every refresh there ever was, and ask of
+    # each whether it is the last. (MATERIALIZED would say so, but not to versions before 3.35.)
+    last = select(known.c.name, epoch).where(_defined(None)).limit(_ALL).subquery("last")
     found = connection.execute(
         select(table, schema.epochs.c.published_at)
-        .select_from(known)
-        .join(
-            table,
-            (table.c.view == known.c.name) & (table.c.epoch_id == last.correlate(known).scalar_subquery()),
-        )
+        .select_from(last)
+        .join(table, (table.c.view == last.c.name) & (table.c.epoch_id == last.c.epoch_id))
         .join(schema.epochs, schema.epochs.c.id == table.c.epoch_id)
-        .where(_defined(None))
     )
     return {row.view: past_refresh(row) for row in found}
 

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -58,7 +60,9 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        reading = asyncio.create_task(run_in_threadpool(_read_definitions, survey))
         yield
+        await reading
         jobs.close()
 
     routes = [
@@ -81,3 +85,9 @@ def create_app(
         },
         lifespan=lifespan,
     )
+
+
+def _read_definitions(survey: Survey) -> None:
+    """So that the first page does not have to wait for it. Of a ledger that is away, the page tells."""
+    with suppress(ViewkeeperError):
+        survey.whole()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from datetime import timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from viewkeeper.errors import LeaseError, LedgerError
 from viewkeeper.ledger import (
@@ -21,6 +23,8 @@ from viewkeeper.ledger import (
     ViewRecord,
     ViewRefreshRecord,
     ViewState,
+    queries,
+    sqlite_url,
 )
 
 HOSTILE = (
@@ -433,3 +437,14 @@ def test_observations_keep_the_newest(ledger: Ledger, clock: Any) -> None:
 def test_an_epoch_that_makes_no_sense_cannot_be_built(parts: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         NewEpoch(1, {}, **{"states": (), "refreshes": (), **parts})
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_the_last_refreshes_are_found_without_looking_at_all_there_ever_were(tmp_path: Path, moved: bool):
+    asked: list[tuple[str, Any]] = []
+    with Ledger.open(sqlite_url(tmp_path / "ledger.db")) as ledger, ledger.reading() as connection:
+        event.listen(connection, "before_cursor_execute", lambda *told: asked.append((told[2], told[3])))
+        assert queries.last_refreshes(connection, moved=moved) == {}
+        (statement, values) = asked[0]
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+    assert not [step for *_, step in plan if step.startswith("SCAN vk_refresh")], plan
