@@ -54,11 +54,10 @@ class Altering:
             conversion = _conversion(after, storage, _converted(before.layout, after.layout, stored))
         return self._run(after, state, storage, conversion, reason)
 
-    def redefine(self, after: KnownView, rows: Relation) -> EpochRecord:
+    def redefine(self, after: KnownView, rows: Relation, reason: str) -> EpochRecord:
         """The same for a definition whose rows are made of the stored ones."""
         storage = new_storage_name(self.engine.catalog_name)
         state = self.library.states[after.name]
-        reason = "its rows are made of those that were stored"
         return self._run(after, state, storage, _conversion(after, storage, rows), reason)
 
     def _run(

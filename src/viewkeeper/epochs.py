@@ -50,6 +50,7 @@ from viewkeeper.ledger.records import (
 )
 from viewkeeper.library import KnownView
 from viewkeeper.plan.codec import CODEC
+from viewkeeper.plan.methods import Method
 from viewkeeper.plan.prices import BELIEVED, Rates
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Install, Installer, Strategy, ViewPlan
@@ -379,6 +380,8 @@ def _refresh(
     if outcome is not None and outcome.method is not None:
         estimates["method"] = outcome.method.value
         estimates["paid"] = round(outcome.compute_seconds + outcome.install_seconds, 3)
+    elif outcome is not None and plan.strategy is Strategy.INCREMENTAL:
+        estimates["for_nothing"] = _for_nothing(plan, outcome)
     if outcome is not None and outcome.violations:
         estimates["violations"] = outcome.violations
     is_bag = plan.installer is Installer.APPLY_BAG
@@ -407,3 +410,13 @@ def _refresh(
         counts.deleted, counts.updated, outcome.compute_seconds, outcome.install_seconds, estimates,
         counts.recomputed, plan.derived_from,
     )  # fmt: skip
+
+
+def _for_nothing(plan: ViewPlan, outcome: Outcome) -> dict[str, Any] | None:
+    """What it took to find that there is nothing to install, as if that had been done as expected: computing
+    is most of the price, and not to know it would let deltas look cheap that are not."""
+    priced = [price for price in plan.prices if price.method is not Method.FULLRECOMP]
+    if not priced:
+        return None
+    price = min(priced, key=lambda each: each.total)
+    return {"method": price.method.value, "paid": round(outcome.compute_seconds + price.install, 3)}

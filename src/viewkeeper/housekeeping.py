@@ -6,8 +6,11 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from viewkeeper.algebra.relations import Moment, Relation, Scan, TableAt
 from viewkeeper.altering import Altering
+from viewkeeper.define.clock import is_clock, literal
 from viewkeeper.define.timing import Timing
 from viewkeeper.defining import relaid
 from viewkeeper.epochs import EpochRunner
@@ -15,8 +18,9 @@ from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event
 from viewkeeper.execute.engine import Engine
 from viewkeeper.ledger import Ledger
-from viewkeeper.ledger.records import EpochRecord, Lease
+from viewkeeper.ledger.records import EpochRecord, Lease, ViewState
 from viewkeeper.library import KnownView, Library
+from viewkeeper.plan.leaves import fields_asked
 from viewkeeper.plan.representation import advisable, pinned
 from viewkeeper.plan.steps import Strategy
 from viewkeeper.plan.upkeep import Retention, keeps_up
@@ -28,6 +32,9 @@ from viewkeeper.situations import stored_views
 from viewkeeper.upkeep import Keeping
 
 logger = logging.getLogger("viewkeeper")
+
+_KEPT = "its rows are made of those that were stored"
+_FILLED_UP = f"{_KEPT}; only what is new in them was computed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +76,35 @@ class Housekeeping:
         known, state = before.views.get(after.name), before.states.get(after.name)
         if others or known is None or state is None or state.snapshot is None or source_behind(after):
             return None
-        rows = rows_carried_over(known, after, known.layout.stored(state.storage, state.snapshot))
-        if rows is None:
+        stored = known.layout.stored(state.storage, state.snapshot)
+        carried = rows_carried_over(known, after, stored, partial(self._recorded, before, state))
+        if carried is None:
             return None
         altering = Altering(self.ledger, self.engine, self.runner, before, self.lease)
         try:
-            record = altering.redefine(after, rows)
+            reason = _FILLED_UP if carried.filled_up else _KEPT
+            record = altering.redefine(after, carried.rows, reason)
         except RefreshError as error:
             # The storage may be gone, or not be what it was: that is why some people define a view anew.
             logger.warning("%s: its rows are computed, not kept: %s", after.name, error)
             return None
         self.engine.see(snapshots_of(self._library(), [after.name]))
         return record
+
+    def _recorded(self, library: Library, state: ViewState, scan: Scan) -> Relation | None:
+        """A table as it was when the view was computed; ``None`` if that is not known any more."""
+        version = state.vector.get(scan.table)
+        if version is None:
+            return None
+        if is_clock(scan.table):
+            return Moment(scan.columns[0], literal(scan.table, version))
+        parent = library.views.get(scan.table)
+        if parent is None:
+            return TableAt(scan.table, version, scan.fields, self.engine.observer.read_options)
+        held = library.states[scan.table]
+        if held.snapshot != version:
+            return None
+        return fields_asked(parent.layout.shown(parent.layout.stored(held.storage, version)), scan)
 
     def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
         """Rewrite what is stored where that pays, and forget what no epoch shows any more."""

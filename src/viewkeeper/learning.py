@@ -20,7 +20,7 @@ from viewkeeper.plan.steps import ViewPlan
 _EPOCHS = 20
 """So far back the ledger is asked."""
 _PAYMENTS = 5
-_MOST = 4.0
+_MOST = 8.0
 """A price is corrected by no more: what is wrong by more than that was wrong about sizes, not about speed."""
 _SURPRISE = 3.0
 """A delta that holds so many times more or less than expected."""
@@ -115,7 +115,8 @@ def paid_for(
     they are before they are corrected by it. One payment says little, three are believed."""
     ratios: dict[str, dict[Method, list[float]]] = {}
     for _, view, told_ in told_of:  # newest first
-        method, paid = told_.get("method"), told_.get("paid")
+        payment = told_ if told_.get("method") else told_.get("for_nothing") or {}
+        method, paid = payment.get("method"), payment.get("paid")
         price = told_.get("prices", {}).get(method)
         if not paid or not price:
             continue

@@ -34,6 +34,14 @@ LEFT SEMI JOIN (
   WHERE region = 'R'
 ) AS r2 ON r1.store = r2.store_2
 
+-- # NOT IN of several columns: each may be unknown
+-- columns: qty
+SELECT qty FROM pos WHERE (store, item) NOT IN (SELECT store, region FROM stores)
+-- becomes
+SELECT r1.qty
+FROM lake.shop.pos /* new */ AS r1
+LEFT ANTI JOIN lake.shop.stores /* new */ AS r2 ON coalesce(r1.store = r2.store, TRUE) AND coalesce(r1.item = r2.region, TRUE)
+
 -- # NOT IN: unknown is not true
 -- columns: qty
 SELECT qty FROM pos WHERE store NOT IN (SELECT store FROM stores)

@@ -51,13 +51,65 @@ def test_what_is_stored_is_kept(shop: Warehouse, before: str, after: str) -> Non
     assert_exact(shop)
 
 
+JOINED = (
+    "SELECT name, count(*) AS n, sum(qty) AS items FROM orders JOIN people ON customer = person GROUP BY name"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (GROUPS, GROUPS.replace("max(id)", "min(id)")),
+        (GROUPS, GROUPS.replace("SELECT customer", "SELECT min(total) AS least, avg(qty) AS mean, customer")),
+        (GROUPS.replace("count(*)", "sum(id)"), GROUPS.replace("count(*)", "count(DISTINCT total)")),
+        (
+            "SELECT sum(qty) AS items FROM orders WHERE id < 3",
+            "SELECT sum(qty) AS items, max(total) AS most FROM orders WHERE id < 3",
+        ),
+        (JOINED, JOINED.replace("count(*)", "max(born) AS youngest, count(total)")),
+    ],
+)
+def test_what_is_new_is_computed_alone(shop: Warehouse, before: str, after: str) -> None:
+    shop.spark.sql("CREATE TABLE people (person INT, name STRING, born INT)")
+    shop.spark.sql("INSERT INTO people VALUES (1, 'Ann', 1990), (2, NULL, NULL), (3, 'Bo', 2000)")
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {before}")
+    shop.spark.sql("INSERT INTO orders VALUES (1, 7, 1, 3), (1, 1, NULL, 4)")  # the view lags behind
+    shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {after}")
+    assert shop.history()[1].view("v").reason == f"{KEPT}; only what is new in them was computed"
+    assert shop.history()[0].view("v").strategy == "incremental"
+    assert_exact(shop)
+    shop.spark.sql("DELETE FROM orders WHERE id = 3")
+    assert shop.refresh(policy="incremental").view("v").strategy == "incremental"
+    assert_exact(shop)
+
+
+def test_what_is_new_is_computed_with_the_rest_where_history_is_gone(shop: Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {GROUPS}")
+    shop.spark.sql("INSERT INTO orders VALUES (1, 7, 1, 3)")
+    shop.spark.sql("CALL lake.system.expire_snapshots(table => 'default.orders', retain_last => 1, "
+                   "older_than => TIMESTAMP '2100-01-01 00:00:00')")  # fmt: skip
+    shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {GROUPS.replace('max(id)', 'min(id)')}")
+    assert KEPT not in (shop.history()[0].view("v").reason or "")
+    assert_exact(shop)
+
+
+def test_what_is_new_is_computed_from_the_view_below_as_it_was(shop: Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW below AS {BAG}")
+    query = "SELECT customer, count(*) AS n, sum(worth) AS worth FROM below GROUP BY customer"
+    shop.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    shop.sql(
+        f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query.replace('count(*)', 'max(id) AS last, count(*)')}"
+    )
+    assert shop.history()[0].view("v").reason == f"{KEPT}; only what is new in them was computed"
+    assert_exact(shop)
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         (BAG, BAG.replace("qty > 0", "qty > 1")),
         (BAG, BAG.replace("id, ", "id + 1 AS id, ")),
         (BAG, BAG.replace("SELECT", "SELECT DISTINCT")),
-        (GROUPS, GROUPS.replace("max(id)", "min(id)")),
         (GROUPS, "SELECT customer, id, count(*) AS n FROM orders GROUP BY customer, id"),
         (GROUPS, "SELECT count(*) AS n FROM orders"),
         ("SELECT DISTINCT id, qty FROM orders", "SELECT DISTINCT id, id AS again FROM orders"),

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from viewkeeper.algebra.join_sizes import equalities
 from viewkeeper.algebra.relations import (
     Aggregate,
+    AggregateCall,
     Distinct,
     Exists,
     Filter,
@@ -64,6 +65,41 @@ def staged_origin(relation: Relation, column: str) -> tuple[Staged, str] | None:
     """The staged result that a column comes from, and its name there; ``None`` if it comes from elsewhere."""
     found = origin(relation, column)
     return None if found is None or not isinstance(found[0], Staged) else (found[0], found[1])
+
+
+def contributors(relation: Relation, column: str) -> frozenset[tuple[str, str]]:
+    """The tables and their columns whose values this one is made of. What only decides which rows there are,
+    a condition or a key of a join, is not among them."""
+    if isinstance(relation, Scan):
+        return frozenset((relation.table, field.stored) for field in relation.fields if field.name == column)
+    read = _computed_from(relation, column)
+    return frozenset().union(
+        *(
+            contributors(child, each)
+            for child in children(relation)
+            for each in ({column} if read is None else read)
+            if each in child.columns
+        )
+    )
+
+
+def _computed_from(relation: Relation, column: str) -> frozenset[str] | None:
+    """The columns of its inputs from which a relation makes one; ``None`` if it is one of theirs."""
+    match relation:
+        case Project():
+            return next(item.scalar.columns for item in relation.items if item.name == column)
+        case Aggregate() | Window():
+            calls = {call.name: call for call in relation.calls}
+            if column not in calls:
+                return None
+            made = calls[column]
+            return made.columns if isinstance(made, AggregateCall) else made.scalar.columns
+        case Generate() if column in relation.names:
+            return relation.call.columns
+        case Exists() if column == relation.mark:
+            return frozenset().union(*(conjunct.columns for conjunct in relation.conjuncts))
+        case _:
+            return None
 
 
 def equated(relation: Join) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:

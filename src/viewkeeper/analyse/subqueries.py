@@ -119,15 +119,20 @@ class _Pairs:
         pairs = zip(self.mine, self.theirs, strict=True)
         return (*self.ties, *(compose(x, " = ", y) for x, y in pairs))
 
+    @property
+    def not_unequal(self) -> tuple[Scalar, ...]:
+        """Each x = y is true or unknown."""
+        pairs = zip(self.mine, self.theirs, strict=True)
+        return (*self.ties, *(compose("coalesce(", x, " = ", y, ", TRUE)") for x, y in pairs))
+
     def null(self, left: Relation) -> Relation:
         """Those where y is NULL."""
         return Filter(self.among(left), compose(self.theirs[0], " IS NULL"))
 
-    def only(self, reader: Reader, node: exp.Expr) -> Scalar:
-        """The one x; of a tuple each part may be NULL, which is not followed."""
-        if len(self.mine) != 1:
-            raise reader.stop(ReasonCode.SUBQUERY_EXPRESSION, node)
-        return self.mine[0]
+    @property
+    def only(self) -> Scalar | None:
+        """The one x, if it is one."""
+        return self.mine[0] if len(self.mine) == 1 else None
 
 
 @dataclass(slots=True)
@@ -186,11 +191,13 @@ class Subqueries:
 
     def _in_condition(self, node: exp.In, read: ReadOuter, *, anti: bool) -> None:
         """x IN (…) keeps rows with a partner. x NOT IN (…) keeps a row if no x = y is true or unknown: there
-        is no equal y, there is no y that is NULL, and if x is NULL there is no y at all."""
+        is no equal y, there is no y that is NULL, and if x is NULL there is no y at all. Of several x each
+        may be NULL beside others that are not: then every row is compared, as Spark does itself."""
         found = self._pairs(node, read)
-        self._joined.append(lambda left: Exists(left, found.among(left), found.equal, anti=anti))
-        if anti:
-            x = found.only(self.reader, node)
+        x = found.only
+        conjuncts = found.not_unequal if anti and x is None else found.equal
+        self._joined.append(lambda left: Exists(left, found.among(left), conjuncts, anti=anti))
+        if anti and x is not None:
             self._joined.append(lambda left: Exists(left, found.null(left), found.ties, anti=True))
             missing = compose(x, " IS NULL")
             some = self._some(found)
@@ -213,7 +220,9 @@ class Subqueries:
     def _not_in(self, node: exp.In, read: ReadOuter) -> Scalar:
         """x NOT IN (…) beside other conditions: false where it is unknown, too."""
         found = self._pairs(node, read)
-        x = found.only(self.reader, node)
+        x = found.only
+        if x is None:
+            return compose("NOT ", column(self._mark(found.among, found.not_unequal)))
         equal = self._mark(found.among, found.equal)
         null = self._mark(found.null, found.ties)
         there = self._mark(self._some(found), found.ties)

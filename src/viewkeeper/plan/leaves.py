@@ -84,7 +84,7 @@ class ViewLeaves:
         """The rows that the view was last computed from."""
         if scan.table in self._parents:
             parent, _ = self._parents[scan.table]
-            return _fields(self._shown(parent, self._view.vector[scan.table]), scan)
+            return fields_asked(self._shown(parent, self._view.vector[scan.table]), scan)
         return self._source_at(scan, self._view.vector[scan.table])
 
     def new(self, scan: Scan) -> Relation:
@@ -93,11 +93,11 @@ class ViewLeaves:
             return self._source_at(scan, self._situation.versions[scan.table])
         parent, outcome = self._parents[scan.table]
         if outcome.rows is not None:
-            return _fields(_staged(outcome.rows, parent.layout.columns), scan)
+            return fields_asked(_staged(outcome.rows, parent.layout.columns), scan)
         current = self._shown(parent, parent.snapshot)
         if outcome.delta is None:
-            return _fields(current, scan)
-        return _fields(apply(current, _staged_delta(outcome.delta, parent, outcome)), scan)
+            return fields_asked(current, scan)
+        return fields_asked(apply(current, _staged_delta(outcome.delta, parent, outcome)), scan)
 
     def delta(self, scan: Scan) -> Delta | None:
         """ΔR between the two; for a parent, what it went through while this view was not refreshed, too."""
@@ -107,7 +107,7 @@ class ViewLeaves:
             change = self._extracted(self._span(scan.table))
         if change is None:
             return None
-        return Delta(_fields(change.relation, scan, WEIGHT))
+        return Delta(fields_asked(change.relation, scan, WEIGHT))
 
     def insert_only(self, scan: Scan) -> bool:
         if scan.table in self._parents:
@@ -267,7 +267,7 @@ def _staged_delta(name: str, parent: ViewInput, outcome: ParentOutcome) -> Delta
     return Delta(_staged(name, (*parent.layout.columns, WEIGHT), outcome.delta_estimate))
 
 
-def _fields(relation: Relation, scan: Scan, *more: str) -> Relation:
+def fields_asked(relation: Relation, scan: Scan, *more: str) -> Relation:
     """The columns that the scan asks for, under the names it gives them."""
     if isinstance(relation, Staged):
         by_name = {field.name.casefold(): field.stored for field in relation.fields}

@@ -24,7 +24,7 @@ class Operation(Enum):
     RECOMPUTE = "recompute"
     """Read tables, and write what is made of them."""
     GROUP = "group"
-    """Group the rows that are read, which shuffles them."""
+    """Group the rows that are read; what each task makes of its own is shuffled."""
     JOIN = "join"
     """Join the rows that are read."""
     PROPAGATE = "propagate"
@@ -159,12 +159,18 @@ def prices(sizes: Sizes, rates: Rates, methods: Sequence[Method]) -> list[Price]
     return sorted(found, key=lambda price: price.total)
 
 
+_TASKS = 8
+"""Rows are grouped where they are read, and once more where they are sent: a group is sent by each task that
+has found some of its rows, so many of them at least."""
+
+
 def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
     """What a method asks of Spark."""
     if method is Method.FULLRECOMP:
         yield _recompute(sizes)
         if sizes.grouped:
-            yield Load(Operation.GROUP, sizes.base_rows, sizes.base_bytes, installs=True)
+            sent = min(1.0, sizes.stored_rows * _TASKS / max(1.0, sizes.base_rows))
+            yield Load(Operation.GROUP, sent * sizes.base_rows, sent * sizes.base_bytes, installs=True)
         if sizes.joined_rows:
             yield Load(Operation.JOIN, sizes.joined_rows, installs=True)
         return

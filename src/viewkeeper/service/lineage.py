@@ -15,6 +15,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from viewkeeper.algebra.provenance import contributors, scan_origin
+from viewkeeper.algebra.relations import Relation
+from viewkeeper.define.clock import is_clock
 from viewkeeper.define.service_settings import LineageSettings
 from viewkeeper.events import EpochAbandoned, EpochPublished, EpochStarted, Event
 from viewkeeper.library import KnownView
@@ -107,7 +110,7 @@ class Lineage:
                 "facets": {"parent": parent, **mark, **failure},
             }
             inputs = [self._dataset(table, self._columns_of(view, table)) for table in view.analysis.tables]
-            outputs = [self._dataset(name, _columns(view))]
+            outputs = [self._dataset(name, _columns(view), self._column_lineage(view))]
             job = self._job(name, view.definition.query)
             self._deliver(run_event(kind, at, run, job, inputs, outputs))
 
@@ -117,12 +120,39 @@ class Lineage:
             facets["sql"] = facet("sQLJobFacet", "1-0-1", query=query)
         return {"namespace": self._namespace, "name": name, "facets": facets}
 
-    def _dataset(self, name: str, columns: Columns) -> Json:
+    def _column_lineage(self, view: KnownView) -> Json:
+        """Of each column the columns that it is made of; of a query that is not followed, none."""
+        relation = view.analysis.relation
+        if relation is None:
+            return {}
+        fields = {column: {"inputFields": self._made_of(relation, column)} for column in relation.columns}
+        return {"columnLineage": facet("columnLineageDatasetFacet", "1-2-0", fields=fields)}
+
+    def _made_of(self, relation: Relation, column: str) -> list[Json]:
+        same = scan_origin(relation, column)
+        unchanged = None if same is None else (same[0].table, same[1])
+        return [
+            {
+                "namespace": self._namespace,
+                "name": table,
+                "field": field,
+                "transformations": [
+                    {
+                        "type": "DIRECT",
+                        "subtype": "IDENTITY" if (table, field) == unchanged else "TRANSFORMATION",
+                    }
+                ],
+            }
+            for table, field in sorted(contributors(relation, column))
+            if not is_clock(table)
+        ]
+
+    def _dataset(self, name: str, columns: Columns, lineage: Json | None = None) -> Json:
         fields = [
             {"name": column, **({"type": kind} if kind is not None else {})} for column, kind in columns
         ]
         facets = {"schema": facet("schemaDatasetFacet", "1-1-1", fields=fields)} if fields else {}
-        return {"namespace": self._namespace, "name": name, "facets": facets}
+        return {"namespace": self._namespace, "name": name, "facets": {**facets, **(lineage or {})}}
 
     def _columns_of(self, view: KnownView, table: str) -> Columns:
         """Of what a view reads, as far as it is known."""

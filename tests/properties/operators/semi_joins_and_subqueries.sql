@@ -7,6 +7,8 @@ SELECT id FROM c WHERE nation IN (SELECT cid FROM o WHERE total > 2);
 SELECT id FROM c WHERE nation NOT IN (SELECT cid FROM o WHERE total > 2);
 SELECT id FROM c WHERE id NOT IN (SELECT cid FROM o WHERE cid IS NOT NULL);
 SELECT id FROM c WHERE (id, nation) IN (SELECT cid, cid FROM o);
+SELECT id, nation FROM c WHERE (id, nation) NOT IN (SELECT cid, cid FROM o WHERE total > 2);
+SELECT id FROM c WHERE bal > 2 OR (nation, id) NOT IN (SELECT total, cid FROM o WHERE o.cid = c.id);
 SELECT id FROM c WHERE id IN (SELECT cid FROM o GROUP BY cid HAVING count(*) > 1);
 SELECT id FROM c WHERE name = 'a' OR EXISTS (SELECT 1 FROM o WHERE o.cid = c.id);
 SELECT id, nation IN (SELECT cid FROM o) AS i FROM c WHERE bal > 0 OR nation NOT IN (SELECT cid FROM o);

@@ -86,6 +86,12 @@ def told_payment(method: str, price: float, paid: float, corrected: float = 1.0)
     return {"method": method, "paid": paid, "prices": prices, "corrected": {method: corrected}}
 
 
+def test_what_it_takes_to_find_that_nothing_changed_is_paid_too() -> None:
+    told_ = told_payment("sdbatch", 1.0, 3.0)
+    nothing = {**told_, "method": None, "paid": None, "for_nothing": {"method": "sdbatch", "paid": 3.0}}
+    assert paid_for([(at, "v", nothing) for at in range(3)]) == {"v": {Method.SDBATCH: 3.0}}
+
+
 def test_prices_are_corrected_by_what_was_paid() -> None:
     twice = [(at, "v", told_payment("sdbatch", 1.0, 2.0)) for at in range(3)]
     assert paid_for(twice)["v"] == {Method.SDBATCH: pytest.approx(2.0)}
@@ -96,5 +102,5 @@ def test_prices_are_corrected_by_what_was_paid() -> None:
     odd = [(9, "v", told_payment("sdbatch", 1.0, 500.0)), *again]
     assert paid_for(odd)["v"][Method.SDBATCH] == pytest.approx(2.0), "one that was odd makes no difference"
     far = [(at, "v", told_payment("sdbatch", 1.0, 500.0)) for at in range(3)]
-    assert paid_for(far)["v"][Method.SDBATCH] == pytest.approx(4.0), "there is a limit"
+    assert paid_for(far)["v"][Method.SDBATCH] == pytest.approx(8.0), "there is a limit"
     assert paid_for([(1, "v", {"work_full": 3}), (2, "v", {"method": "sdbatch", "paid": 1.0})]) == {}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from viewkeeper.algebra.relations import Aggregate, AggregateCall, Field, Join, Project, Scan
+from viewkeeper.algebra.scalars import Named, column, compose
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.service_settings import LineageSettings
@@ -106,3 +109,32 @@ def test_a_server_that_is_down_costs_events_and_nothing_else(tmp_path: Path, mon
     assert lost == [1]
     assert "127.0.0.1 did not answer" in caplog.text
     assert "SECRET" not in caplog.text
+
+
+def test_of_each_column_what_it_is_made_of(told):
+    orders = Scan("orders", (Field("id", "id"), Field("qty", "qty"), Field("price", "price")))
+    people = Scan("people", (Field("id", "person"), Field("name", "name")))
+    joined = Join((orders, people), (compose(column("id"), " = ", column("person")),))
+    worth = Project(
+        joined, (Named("who", column("name")), Named("worth", compose(column("qty"), " * ", column("price"))))
+    )
+    sums = Aggregate(
+        worth, ("who",), (AggregateCall("total", "sum", (column("worth"),)), AggregateCall("n", "count"))
+    )
+    known = view("lake.d.v", "orders", "people")
+    known = replace(known, analysis=replace(known.analysis, relation=sums))
+    lineage = Lineage("shop", lambda: {"lake.d.v": known}, told.append, lambda: NOON)
+    lineage(EpochStarted(1, ("lake.d.v",)))
+    fields = told[1]["outputs"][0]["facets"]["columnLineage"]["fields"]
+    made = {
+        name: [
+            (each["name"], each["field"], each["transformations"][0]["subtype"])
+            for each in entry["inputFields"]
+        ]
+        for name, entry in fields.items()
+    }
+    assert made == {
+        "who": [("people", "name", "IDENTITY")],
+        "total": [("orders", "price", "TRANSFORMATION"), ("orders", "qty", "TRANSFORMATION")],
+        "n": [],
+    }
