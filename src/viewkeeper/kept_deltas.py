@@ -36,6 +36,7 @@ def kept_deltas(propagation: Propagation) -> dict[str, KeptDelta]:
             kept["table"],
             Counts(kept["inserted"], kept["deleted"], kept["updated"], kept["recomputed"]),
             kept["seconds"],
+            kept.get("violations", {}),
         )
         for view, kept in propagation.tables.items()
     }
@@ -51,6 +52,7 @@ def record(table: str, outcome: Outcome) -> dict[str, object]:
         "updated": counts.updated,
         "recomputed": counts.recomputed,
         "seconds": outcome.compute_seconds,
+        "violations": outcome.violations,
     }
 
 

@@ -36,6 +36,15 @@ def test_warn_counts_what_comes_and_lets_it_in(orders: Warehouse) -> None:
     assert_exact(orders)
 
 
+def test_what_was_counted_when_a_change_was_computed_is_told_when_it_is_installed(orders: Warehouse) -> None:
+    orders.sql("""CREATE MATERIALIZED VIEW v (CONSTRAINT paid EXPECT (total > 0))
+        AS SELECT id, customer, total FROM orders""")
+    orders.spark.sql("INSERT INTO orders VALUES (4, 1, -1), (5, 1, NULL), (6, 1, 1)")
+    orders.propagate(policy="incremental")
+    assert orders.refresh(propagated=True).view("v").violations == {"paid": 2}
+    assert_exact(orders)
+
+
 def test_drop_row_leaves_it_out_and_counts_it(orders: Warehouse) -> None:
     orders.sql("""CREATE MATERIALIZED VIEW v (n, c, t, CONSTRAINT paid EXPECT (t > 0) ON VIOLATION DROP ROW)
         AS SELECT id, customer, total FROM orders""")

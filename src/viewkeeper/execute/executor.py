@@ -80,11 +80,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class KeptDelta:
-    """A delta that was computed before, in a table: what was counted in it, and how long it took."""
+    """A delta that was computed before, in a table: what was counted in it, how long it took, and how many
+    rows broke an expectation."""
 
     table: str
     counts: Counts
     seconds: float
+    violations: Mapping[str, int] = field(default_factory=dict)
 
 
 class Executor:
@@ -156,7 +158,9 @@ class Executor:
             session = self._session(step.view)
             rows = session.table(storage.table_sql(delta.table))
             self._staging.name(session, step.source.name, rows)
-            self.outcomes[step.view] = Outcome(delta.counts, compute_seconds=delta.seconds)
+            self.outcomes[step.view] = Outcome(
+                delta.counts, compute_seconds=delta.seconds, violations=dict(delta.violations)
+            )
 
     def install(self, steps: Sequence[Step], context: InstallContext) -> None:
         """Install what was computed, each view on the epoch's branch of its storage."""
