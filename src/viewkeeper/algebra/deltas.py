@@ -52,6 +52,12 @@ def _signed(relation: Relation, weight: str) -> Delta:
     return Delta(Project(relation, (*keep(relation.columns), Named(WEIGHT, words(weight)))))
 
 
+def negated(delta: Delta) -> Delta:
+    """−ΔR: what undoes it."""
+    undone = Named(WEIGHT, compose("-", column(WEIGHT)))
+    return Delta(Project(delta.relation, (*keep(delta.columns), undone)))
+
+
 def plus(deltas: Iterable[Delta | None]) -> Delta | None:
     """⊎ of deltas; those that are certainly empty are ``None``."""
     present = [delta for delta in deltas if delta is not None]

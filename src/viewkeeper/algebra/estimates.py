@@ -29,6 +29,7 @@ from viewkeeper.algebra.relations import (
     children,
     scans,
 )
+from viewkeeper.algebra.rules import read_once
 from viewkeeper.algebra.rules.leaves import Leaves
 from viewkeeper.algebra.scalars import Scalar, compose
 
@@ -97,16 +98,21 @@ def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
             leaf = sum(known.delta(1 << place) for place in range(len(relation.inputs)))  # counted in inner
             return known_sum([*inner, round(cost(leaves.expression(relation, known), known) - leaf)])
         case Aggregate() | Distinct() | Window():
-            return known_sum([*inner, *sizes, *sizes])  # the affected keys, looked up before and after
+            return known_sum([*inner, *_before_and_after(sizes[0])])  # of the affected keys
         case TimeFilter():
             return known_sum([inner[0], _passing(relation, leaves)])
         case OuterJoin() | Exists():
             # The other side of what changed; where the right side changed, that one too, before and after.
             mine, theirs = (delta_size(child, leaves) != 0 for child in children(relation))
-            read = [sizes[1]] * mine + [sizes[0], sizes[1], sizes[1]] * theirs
+            read = [sizes[1]] * mine + [sizes[0], *_before_and_after(sizes[1])] * theirs
             return known_sum([*inner, *read])
         case _:
             return known_sum(inner)
+
+
+def _before_and_after(rows: int | None) -> list[int | None]:
+    """What is read of a relation for both: what is large is read once (:mod:`.rules.read_once`)."""
+    return [rows] if rows is not None and rows >= read_once.LARGE_ROWS else [rows, rows]
 
 
 def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinSizes:

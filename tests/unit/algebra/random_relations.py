@@ -49,6 +49,8 @@ class MemoryLeaves:
     changed: frozenset[str]
     growing: frozenset[str]
     shares: int = 0
+    rows: int | None = None
+    shared: list[Relation] = field(default_factory=list)
     choose: Callable[[JoinSizes], Expression] = lambda sizes: n_term(len(sizes.changed))
     common: dict[int, Delta] = field(default_factory=dict)
 
@@ -67,7 +69,7 @@ class MemoryLeaves:
         return scan.table not in self.changed or scan.table in self.growing
 
     def size(self, scan: Scan) -> int | None:
-        return None
+        return self.rows
 
     def pruned_size(self, relation: Filter) -> int | None:
         return None
@@ -112,6 +114,7 @@ class MemoryLeaves:
 
     def share(self, relation: Relation, what: str) -> Relation:
         self.shares += 1
+        self.shared.append(relation)
         name = f"{what} {self.shares}"
         self.stored[name] = (relation.columns, evaluate(relation, self.stored))
         return Staged(name, tuple(Field(each, each) for each in relation.columns))

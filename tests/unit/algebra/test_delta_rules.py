@@ -12,9 +12,22 @@ from stored_groups import installed
 
 from viewkeeper.algebra.aggregates import FUNCTIONS, GROUP_COUNT, Class, keep_for
 from viewkeeper.algebra.deltas import apply, consolidate
-from viewkeeper.algebra.relations import Aggregate, AggregateCall, Field, Project, Relation, Staged, UnionAll
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Field,
+    Project,
+    Relation,
+    Scan,
+    Staged,
+    TableAt,
+    UnionAll,
+)
+from viewkeeper.algebra.relations import leaves as leaves_of
 from viewkeeper.algebra.rules.delta import delta, insert_only
 from viewkeeper.algebra.rules.leaves import new, old
+from viewkeeper.algebra.rules.read_once import LARGE_ROWS
 from viewkeeper.algebra.scalars import column, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,
@@ -42,12 +55,15 @@ def both_states(relation: Relation, leaves: MemoryLeaves) -> tuple[Bag, Bag]:
     return evaluate(old(relation, leaves), leaves.stored), evaluate(new(relation, leaves), leaves.stored)
 
 
+@pytest.mark.parametrize("size", [None, LARGE_ROWS])
 @pytest.mark.parametrize("batch", BATCHES)
-def test_old_plus_delta_is_new(batch: int) -> None:
+def test_old_plus_delta_is_new(batch: int, size: int | None) -> None:
+    """Tables that are large are read once, and what they were is worked out."""
     for seed in range(batch * CASES, (batch + 1) * CASES):
         random = Random(seed)
         relation = RandomRelations(random).relation(random.randint(1, 4))
         leaves = random_leaves(random)
+        leaves.rows = size
         before, after = both_states(relation, leaves)
         change = delta(relation, leaves)
         found = Counter() if change is None else net(change, leaves.stored)
@@ -58,6 +74,19 @@ def test_old_plus_delta_is_new(batch: int) -> None:
         assert evaluate(apply(old(relation, leaves), change), leaves.stored) == after, f"seed {seed}"
         if insert_only(relation, leaves):
             assert all(row[-1] > 0 for row in evaluate(change.relation, leaves.stored)), f"seed {seed}"
+
+
+@pytest.mark.parametrize(("size", "read"), [(None, {"old": 1, "new": 1}), (LARGE_ROWS, {"new": 1})])
+def test_a_large_table_is_read_once_as_it_is_now(size: int | None, read: dict[str, int]) -> None:
+    table = Scan("a", (Field("x", "x"), Field("y", "y")))
+    largest = Aggregate(table, ("x",), (AggregateCall("m", "max", (column("y"),)),))
+    for relation in (largest, Distinct(table)):
+        leaves = random_leaves(Random(1))
+        leaves.changed, leaves.rows = frozenset({"a"}), size
+        change = delta(relation, leaves)
+        assert change is not None
+        made = [leaf for each in (change.relation, *leaves.shared) for leaf in leaves_of(each)]
+        assert Counter(leaf.version for leaf in made if isinstance(leaf, TableAt)) == read
 
 
 def test_consolidated_deltas_hold_every_row_once_and_none_of_weight_0() -> None:

@@ -12,13 +12,12 @@ takes more than joins, K is found without it, by a column whose touched values a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from viewkeeper.algebra.deltas import Delta, keys_of
+from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.relations import Aggregate, Distinct, Window
 from viewkeeper.algebra.rules.affected_values import by_affected_values, has_changed, is_plain
-from viewkeeper.algebra.rules.leaves import Leaves, Recur, change_of
-from viewkeeper.algebra.rules.restrict import restrict
+from viewkeeper.algebra.rules.leaves import Leaves, Recur
+from viewkeeper.algebra.rules.read_once import change_of, keyed_change
 
 
 def aggregate_delta(relation: Aggregate, recur: Recur, leaves: Leaves) -> Delta | None:
@@ -44,5 +43,4 @@ def keyed_delta(
         return None
     if not keys:
         return change_of(relation, leaves)
-    touched = restrict(relation.child, leaves.share(keys_of(child, keys), what))
-    return change_of(replace(relation, child=touched), leaves)
+    return keyed_change(relation, child, keys, what, leaves)

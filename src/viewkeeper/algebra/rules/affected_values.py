@@ -35,7 +35,8 @@ from viewkeeper.algebra.relations import (
     children,
     scans,
 )
-from viewkeeper.algebra.rules.leaves import Leaves, change_of
+from viewkeeper.algebra.rules.leaves import Leaves
+from viewkeeper.algebra.rules.read_once import change_of
 from viewkeeper.algebra.rules.restrict import equated, restrict
 from viewkeeper.algebra.scalars import Named, column
 

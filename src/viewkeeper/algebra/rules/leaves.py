@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from viewkeeper.algebra.deltas import Delta, change_between
+from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.expressions import Expression
 from viewkeeper.algebra.join_sizes import JoinSizes
@@ -84,8 +84,3 @@ def old(relation: Relation, leaves: Leaves) -> Relation:
 def new(relation: Relation, leaves: Leaves) -> Relation:
     """R_new."""
     return at(relation, State.NEW, leaves)
-
-
-def change_of(relation: Relation, leaves: Leaves) -> Delta:
-    """+R_new − R_old, both computed: for a relation that was narrowed to what a change touches."""
-    return change_between(old(relation, leaves), new(relation, leaves))
