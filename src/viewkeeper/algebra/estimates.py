@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from viewkeeper.algebra.expressions import cost
-from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equal_columns, equalities
+from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equalities
 from viewkeeper.algebra.provenance import scan_origin
 from viewkeeper.algebra.reading_costs import UNKNOWN_WIDTH, is_broadcast, width
 from viewkeeper.algebra.relations import (
@@ -31,7 +31,7 @@ from viewkeeper.algebra.relations import (
 )
 from viewkeeper.algebra.rules import read_once
 from viewkeeper.algebra.rules.leaves import Leaves
-from viewkeeper.algebra.scalars import Scalar, compose
+from viewkeeper.algebra.scalars import compose
 
 SMALL_ROWS = 200_000
 """A table of at most so many rows is broadcast to a delta, whatever is known of the delta."""
@@ -205,25 +205,3 @@ def known_sum(values: Iterable[int | None]) -> int | None:
     """Their sum, if all are known."""
     known = list(values)
     return None if None in known else sum(value for value in known if value is not None)
-
-
-def fan_out(relation: Join, at: int, joined: list[int], leaves: Leaves) -> float | None:
-    """By how much joining input ``at`` to those joined before multiplies their rows; ``None``: unknown."""
-    own = size(relation.inputs[at], leaves)
-    if own is None:
-        return None
-    columns = set(relation.inputs[at].columns)
-    ratios = []
-    for other in joined:
-        if any(_links(c, columns, set(relation.inputs[other].columns)) for c in relation.conjuncts):
-            partner = size(relation.inputs[other], leaves)
-            if partner is None:
-                return None
-            ratios.append(own / max(1, partner))
-    return max(1.0, min(ratios)) if ratios else float(max(1, own))
-
-
-def _links(conjunct: Scalar, left: set[str], right: set[str]) -> bool:
-    """Whether it is an equality between a column of one side and a column of the other."""
-    pair = equal_columns(conjunct)
-    return pair is not None and any(one in left and two in right for one, two in (pair, pair[::-1]))

@@ -112,6 +112,14 @@ class JoinSizes:
             whole *= self.inputs[place].new
         return whole * self.selectivity(relations)
 
+    def growth(self, relations: int, reached: int) -> float:
+        """By how much the rows of some inputs become more when they are joined with others, too: at least not
+        fewer."""
+        whole = 1.0
+        for place in places(reached & ~relations):
+            whole *= self.inputs[place].new
+        return max(1.0, whole * self.selectivity(reached) / self.selectivity(relations))
+
     def selectivity(self, relations: int) -> float:
         """s(P): the share of the product that passes the conditions within P."""
         share = 1.0

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, plus
 from viewkeeper.algebra.empty_terms import empty_terms
-from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, fan_out, is_small, join_sizes, size
+from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, is_small, join_sizes, size
 from viewkeeper.algebra.expressions import Node, Operand, Term, Terms, Tree, changes, members, places
+from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import Join, Project, Relation
 from viewkeeper.algebra.rules.leaves import Leaves, new, old
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep
+
+_AT_WORST = 8.0
+"""So many times more than what is worth broadcasting can still be broadcast, if an estimate was wrong."""
 
 
 def join_delta(relation: Join, deltas: Sequence[Delta | None], leaves: Leaves) -> Delta | None:
@@ -23,8 +27,9 @@ def join_delta(relation: Join, deltas: Sequence[Delta | None], leaves: Leaves) -
     changed = [delta is not None for delta in deltas]
     if not any(changed):
         return None
-    expression = leaves.expression(relation, join_sizes(relation, changed, leaves))
-    join = _JoinDelta(relation, deltas, leaves)
+    sizes = join_sizes(relation, changed, leaves)
+    expression = leaves.expression(relation, sizes)
+    join = _JoinDelta(relation, deltas, leaves, sizes)
     if isinstance(expression, Terms):
         return plus(join.term(term) for term in expression.terms)
     return join.of(expression)
@@ -35,6 +40,7 @@ class _JoinDelta:
     relation: Join
     deltas: Sequence[Delta | None]
     leaves: Leaves
+    sizes: JoinSizes
 
     def of(self, tree: Tree) -> Delta:
         """Delta(P) = ⊎ᵢ ⋈P₁′ ⋈ … ⋈ Delta(Pᵢ) ⋈ … ⋈ ⋈Pₘ (Definition 3.1)."""
@@ -104,43 +110,35 @@ class _JoinDelta:
         the next join can begin, so that is done only where two large tables follow each other.
         """
         relation, leaves = self.relation, self.leaves
-        result, rows = delta, self._rows(part)
-        joined = list(places(members(part)))
+        result, reached = delta, members(part)
         waiting = list(relation.conjuncts)
         if isinstance(part, Node):
             inside = set(self._columns(part))
             waiting = [conjunct for conjunct in waiting if not conjunct.columns <= inside]
         small = [_is_dimension(size(child, leaves)) for child in relation.inputs]
-        for at in join_order(relation, joined, list(others), small):
+        for at in join_order(relation, list(places(reached)), list(others), small):
             available = {*result.columns, *others[at].columns}
             ready = tuple(conjunct for conjunct in waiting if conjunct.columns <= available)
             waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
-            broadcast = (1,) if small[at] else (0,) if is_small(rows, result) else ()
+            broadcast = (1,) if small[at] else (0,) if self._is_small(part, reached, result) else ()
             result = Join((result, others[at]), ready, broadcast)
-            factor = fan_out(relation, at, joined, leaves)
-            rows = None if rows is None or factor is None else rows * factor
-            joined.append(at)
+            reached |= 1 << at
         return result
 
-    def _rows(self, part: Tree) -> float | None:
-        """Rows of Delta(P), at most or nearly so: every changed row once, times what it is joined with."""
-        if isinstance(part, int):
-            return delta_size(self.relation.inputs[part], self.leaves)
-        total = 0.0
-        inside = list(places(members(part)))
-        for place in inside:
-            if self.deltas[place] is None:
-                continue
-            rows: float | None = delta_size(self.relation.inputs[place], self.leaves)
-            joined = [place]
-            for at in join_order(self.relation, joined, [each for each in inside if each != place], ()):
-                factor = fan_out(self.relation, at, joined, self.leaves)
-                rows = None if rows is None or factor is None else rows * factor
-                joined.append(at)
-            if rows is None:
-                return None
-            total += rows
-        return total
+    def _is_small(self, part: Tree, reached: int, result: Relation) -> bool:
+        """Whether Delta(P), joined with what it has reached, is worth broadcasting.
+
+        What was learned of |Delta(P)| is believed, but not without a limit: the next change may be of another
+        kind, and should the formula be right after all, then the rows must still fit everywhere.
+        """
+        inside = members(part)
+        if any(size(self.relation.inputs[place], self.leaves) is None for place in places(reached)):
+            return False
+        if any(delta_size(self.relation.inputs[place], self.leaves) is None for place in places(inside)):
+            return False
+        grown = self.sizes.growth(inside, reached)
+        believed, formula = self.sizes.delta(inside) * grown, self.sizes.uncorrected(inside) * grown
+        return is_small(believed, result) and is_small(formula / _AT_WORST, result)
 
 
 def _weight(place: int) -> str:
