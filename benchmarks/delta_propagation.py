@@ -8,7 +8,8 @@ Each round applies a change afresh and then times one way to compute the view's 
 two rounds warm up, the median of the others counts. The expression with all terms, which has 63 when
 all relations changed, takes part in one round. Recomputing is the query itself, written into the storage.
 What the ways are estimated to read, and to add up in the end, stands beside what they took, and the rank
-correlation of both below.
+correlation of both below. *alone* is the expression without what comes after it, whichever it is: its rows
+are produced, and neither added up nor kept.
 
     python benchmarks/delta_propagation.py --save
 """
@@ -21,6 +22,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +31,10 @@ from pyspark.sql import SparkSession
 import report
 import tpch
 import viewkeeper as vk
+from viewkeeper.algebra.relations import Aggregate, Filter
+from viewkeeper.execute.executor import Executor
+from viewkeeper.install.counts import Counts
+from viewkeeper.plan.steps import ComputeBag
 
 VIEW = "six_way"
 SLOW = "all terms"
@@ -81,10 +87,33 @@ def change(spark: SparkSession, tables: Sequence[str], percent: float, batch: in
 
 @dataclass
 class Timed:
-    """What one way was estimated to read and to add up, and the seconds that it took."""
+    """What one way was estimated to read and to add up, and the seconds that it took: all of it, and its
+    expression alone."""
 
     work: int | None
     seconds: list[float] = field(default_factory=list)
+    alone: list[float] = field(default_factory=list)
+
+
+@contextmanager
+def _timing_expressions(taken: list[float]) -> Iterator[None]:
+    """Runs each expression once alone, before it is run to be installed."""
+    usual = Executor._compute_bag
+
+    def timed(executor: Executor, step: ComputeBag) -> Counts:
+        summed = step.relation
+        assert isinstance(summed, Filter) and isinstance(summed.child, Aggregate)
+        started = time.monotonic()
+        rows = executor._rows(executor._session(step.view), summed.child.child)
+        rows.write.format("noop").mode("overwrite").save()
+        taken.append(time.monotonic() - started)
+        return usual(executor, step)
+
+    Executor._compute_bag = timed  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Executor._compute_bag = usual  # type: ignore[method-assign]
 
 
 def measure(
@@ -100,14 +129,18 @@ def measure(
             wh.options = options
             (planned,) = wh.plan(policy="incremental").views
             (told,) = planned.propagations
-            epoch = wh.refresh(policy="incremental")
-            seconds = epoch.seconds["compute"] - epoch.seconds.get("extract", 0.0)
+            alone: list[float] = []
+            with _timing_expressions(alone):
+                epoch = wh.refresh(policy="incremental")
+            seconds = epoch.seconds["compute"] - epoch.seconds.get("extract", 0.0) - sum(alone)
             work = told.cost + told.net_cost
             timed = found.setdefault(way, Timed(work))
             if round_ >= WARM_UP:
                 timed.seconds.append(seconds)
+                timed.alone += alone
             print(
-                f"{percent:g} % of {len(tables)} tables, {way}: {seconds:.2f} s, {work / 1e6:,.0f} MB",
+                f"{percent:g} % of {len(tables)} tables, {way}: {seconds:.2f} s, alone {sum(alone):.2f} s, "
+                f"{work / 1e6:,.0f} MB",
                 flush=True,
             )
         started = time.monotonic()
@@ -121,11 +154,14 @@ def measure(
 def row(label: dict[str, object], found: dict[str, Timed]) -> dict[str, object]:
     """One line of a table: seconds, and the megabytes that were to be read."""
     medians = {way: statistics.median(timed.seconds) for way, timed in found.items()}
+    alone = {way: statistics.median(found[way].alone) for way in ("optimal", "n-term")}
     return {
         **label,
         **{way: round(seconds, 2) for way, seconds in medians.items()},
         **{f"{way}, MB": round(timed.work / 1e6) for way, timed in found.items() if timed.work is not None},
         "n-term / optimal": round(medians["n-term"] / medians["optimal"], 2),
+        **{f"{way}, alone": round(seconds, 2) for way, seconds in alone.items()},
+        "n-term / optimal, alone": round(alone["n-term"] / alone["optimal"], 2),
     }
 
 
