@@ -3,9 +3,9 @@
 Eight views, two sizes, four changes: 64 cases. In each, every method that suits the view has a copy of the
 view of its own, and so has the refresh as it is by default, which chooses by calibrated prices and by nothing
 but its own history. After each change all copies are refreshed, one by one, another one first each time: the
-first to see a change finds its metadata unread. A case is right if what was chosen is within 10 % of the best,
-or within 0.2 s. Beside it stand the paper's rules of thumb (Labio et al. 2000, Sections 4.1.3 and 4.2.3).
-Calibration sees none of these views.
+first to see a change finds its metadata unread. A case is right if what was chosen is within 10 % of the
+best, or within 0.2 s. Beside it stand the paper's rules of thumb (Labio et al. 2000, Sections 4.1.3 and
+4.2.3). Calibration sees none of these views.
 
     python benchmarks/choice.py --save
 """

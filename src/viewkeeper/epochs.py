@@ -203,11 +203,10 @@ class EpochRunner:
                 else:
                     executor.load(installs, work.kept)
             with self._phase(Phase.INSTALL, work.seconds):
-                executor.install(work.plan.steps, self._install_context(epoch, branch, work))
+                heads = executor.install(work.plan.steps, self._install_context(epoch, branch, work))
         work.seconds["extract"] = executor.extract_seconds
         with self._phase(Phase.PUBLISH, work.seconds):
             written = [step.storage for step in installs if executor.outcomes[step.view].variant]
-            heads = self._engine.heads(written, epoch)
             self._require_all(written, heads)
             self._require_own_base(lease, installs, heads)
             work.confirm()

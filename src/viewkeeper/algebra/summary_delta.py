@@ -156,20 +156,28 @@ def _combining(kept: Kept) -> AggregateCall:
 
 
 def touched_by_summary_delta(
-    groups: Groups, stored: Relation, sd: Relation, *, insert_only: bool, few: bool = False
+    groups: Groups,
+    stored: Relation,
+    sd: Relation,
+    *,
+    insert_only: bool,
+    few: bool = False,
+    remembered: bool = False,
 ) -> Relation:
     """T from the stored groups, with their identity, and ``sd``.
 
     ``sd`` is read twice, so share it first; unless the stored groups are ``few``: then all of them are
-    combined with it, and those that it does not touch are left out afterwards.
+    combined with it, and those that it does not touch are left out afterwards. ``remembered``: T also tells
+    what each group was (:func:`groups_before`).
     """
     few = few and bool(groups.keys)
     touched = restrict(stored, Project(sd, keep(groups.keys))) if groups.keys and not few else stored
     may_go = [] if insert_only else fragile(groups.kept)
     names = [kept.name for kept in groups.all_kept]
-    before = [Named(_was(kept), column(kept.name)) for kept in may_go]
+    old = groups.all_kept if remembered else may_go
+    before = [Named(_was(kept), column(kept.name)) for kept in old]
     before += [_null(groups, kept, name) for kept in may_go for name in (_came(kept), gone(kept.name))]
-    change = [_null(groups, kept, _was(kept)) for kept in may_go]
+    change = [_null(groups, kept, _was(kept)) for kept in old]
     change += [
         Named(name, column(source))
         for kept in may_go
@@ -184,11 +192,12 @@ def touched_by_summary_delta(
             Project(sd, (*keep(groups.keys), *keep(names), *change, Named(ROW, _NO_ROW))),
         )
     )
-    apart = tuple(
+    apart = [AggregateCall(_was(kept), "max", (column(_was(kept)),)) for kept in old]  # the only one there is
+    apart += [
         AggregateCall(name, kept.combine.function, (column(name),))
         for kept in may_go
-        for name in (_was(kept), _came(kept), gone(kept.name))
-    )
+        for name in (_came(kept), gone(kept.name))
+    ]
     calls = [*(_combining(kept) for kept in groups.all_kept), *apart, _any_row()]
     if few:
         calls.append(AggregateCall(_IS, "max", (column(_IS),)))
@@ -197,7 +206,16 @@ def touched_by_summary_delta(
     combined: Relation = Aggregate(both, groups.keys, tuple(calls))
     if few:
         combined = Filter(combined, compose(column(_IS), " = 1"))
-    return _with_operation(groups, combined, is_there, lost)
+    was = [_was(kept) for kept in groups.all_kept] if remembered else []
+    return _with_operation(groups, combined, is_there, lost, was)
+
+
+def groups_before(groups: Groups, touched: Relation) -> Relation:
+    """The touched groups as they were, from T that tells it: those that were there at all."""
+    there = Filter(touched, compose(column(ROW), " IS NOT NULL"))
+    return Project(
+        there, (*keep(groups.keys), *(Named(kept.name, column(_was(kept))) for kept in groups.all_kept))
+    )
 
 
 def _was(kept: Kept) -> str:
@@ -288,9 +306,14 @@ def _replaced(groups: Groups, touched: Relation, fresh: Relation) -> Relation:
 
 
 def _with_operation(
-    groups: Groups, combined: Relation, is_there: Scalar, lost: Sequence[Scalar] = ()
+    groups: Groups,
+    combined: Relation,
+    is_there: Scalar,
+    lost: Sequence[Scalar] = (),
+    more: Sequence[str] = (),
 ) -> Relation:
-    """Adds the operation, gives each value its stored type, and drops groups that never were."""
+    """Adds the operation, gives each value its stored type, and drops groups that never were; ``more`` stays
+    as it is."""
     update = words("'U'")
     for each in lost:
         update = compose("CASE WHEN ", each, " THEN 'R' ELSE ", update, " END")
@@ -299,7 +322,9 @@ def _with_operation(
         " WHEN ", is_there, " THEN 'I' END",
     )  # fmt: skip
     values = tuple(Named(kept.name, _final(kept, groups)) for kept in groups.all_kept)
-    result = Project(combined, (*keep(groups.keys), *values, *keep([ROW]), Named(OPERATION, operation)))
+    result = Project(
+        combined, (*keep(groups.keys), *values, *keep([ROW]), Named(OPERATION, operation), *keep(more))
+    )
     return Filter(result, compose(column(OPERATION), " IS NOT NULL"))
 
 

@@ -24,7 +24,7 @@ from viewkeeper.execute.observing import Observer
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.verifying import Comparison, compare_all
 from viewkeeper.install import storage
-from viewkeeper.install.publish import Head, heads, run_chores
+from viewkeeper.install.publish import run_chores
 from viewkeeper.install.row_hash import HASH
 from viewkeeper.ledger.records import Chore
 from viewkeeper.plan.layout import Layout
@@ -141,10 +141,6 @@ class Engine:
     def rewriting_session(self) -> SparkSession:
         """A session for rewriting whole tables: with Spark's usual settings, not ours for small work."""
         return self.sessions.pinned(self.pins)
-
-    def heads(self, storages: Sequence[str], epoch: int) -> dict[str, Head]:
-        """Where an epoch's branches stand."""
-        return heads(self.catalog.session, storages, epoch)
 
     def run_chores(self, chores: Sequence[Chore], done: Callable[[Chore], None]) -> None:
         """Finish or clean up."""

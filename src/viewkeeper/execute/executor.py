@@ -28,9 +28,10 @@ from viewkeeper.execute.installing import InstallContext, Installed, Installing
 from viewkeeper.execute.profiles import profile
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
-from viewkeeper.execute.tuning import tuning_for
+from viewkeeper.execute.tuning import METADATA, tuning_for
 from viewkeeper.install import bags, storage
 from viewkeeper.install.counts import Counts
+from viewkeeper.install.publish import Head, heads
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.steps import (
@@ -162,12 +163,35 @@ class Executor:
                 delta.counts, compute_seconds=delta.seconds, violations=dict(delta.violations)
             )
 
-    def install(self, steps: Sequence[Step], context: InstallContext) -> None:
-        """Install what was computed, each view on the epoch's branch of its storage."""
+    def install(self, steps: Sequence[Step], context: InstallContext) -> dict[str, Head]:
+        """Install what was computed, each view on the epoch's branch of its storage; where the branches that
+        were written to stand then.
+
+        Whether rows were deleted that were to stay is seen there, too, of all views by one query. Where that
+        is so, what was tried is taken back, and the rows are looked up by value.
+        """
+        installs = [step for step in steps if isinstance(step, Install)]
         with self._crew() as threads:
-            for step in steps:
-                if isinstance(step, Install):
-                    threads.begin(partial(self._install, step, context))
+            for step in installs:
+                threads.begin(partial(self._install, step, context))
+        found = self._heads(installs, context)
+        mistaken = [step for step in installs if self._is_mistaken(step, found)]
+        if mistaken:
+            with self._crew() as threads:
+                for step in mistaken:
+                    threads.begin(partial(self._install, step, context, by_value=True))
+            found |= self._heads(mistaken, context)
+        return found
+
+    def _heads(self, installs: Sequence[Install], context: InstallContext) -> dict[str, Head]:
+        written = [step.storage for step in installs if self.outcomes[step.view].variant]
+        return heads(self._sessions.pinned(self._default_pins, METADATA), written, context.epoch)
+
+    def _is_mistaken(self, step: Install, found: Mapping[str, Head]) -> bool:
+        installed = self.outcomes[step.view].installed
+        if installed is None or installed.tried is None or step.storage not in found:
+            return False
+        return found[step.storage].removed != installed.tried
 
     def clear(self) -> None:
         """Forget the staged results."""
@@ -297,14 +321,16 @@ class Executor:
                     view=step.view,
                 )
 
-    def _install(self, step: Install, context: InstallContext) -> None:
-        self._timed(step.view, Phase.INSTALL, lambda: self._run_install(step, context))
+    def _install(self, step: Install, context: InstallContext, *, by_value: bool = False) -> None:
+        self._timed(step.view, Phase.INSTALL, lambda: self._run_install(step, context, by_value=by_value))
 
-    def _run_install(self, step: Install, context: InstallContext) -> Counts:
+    def _run_install(self, step: Install, context: InstallContext, *, by_value: bool) -> Counts:
         counts = self.outcomes[step.view].counts
         installing = Installing(step, counts, context, self._sessions, self._pins[step.view], self._emit)
+        if by_value:
+            installing.take_back()
         self.outcomes[step.view].installed = installing.run(
-            lambda bag: self._find_victims(bag, counts.deleted)
+            lambda bag: self._find_victims(bag, counts.deleted), by_value=by_value
         )
         return counts
 

@@ -12,7 +12,6 @@ from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.tuning import METADATA, Tuning, tuning_for
 from viewkeeper.install import bags, groups, overwrite, storage
 from viewkeeper.install.counts import Counts
-from viewkeeper.install.publish import heads
 from viewkeeper.plan.methods import OF_GROUPS, Method
 from viewkeeper.plan.prices import Rates, cheapest_install
 from viewkeeper.plan.pricing import stored_width
@@ -37,6 +36,9 @@ class Installed:
     method: Method
     variant: str
     statements: tuple[str, ...]
+    tried: int | None = None
+    """So many rows must have gone: they were deleted by what should tell them from others, and it is not yet
+    known whether it does. ``None``: nothing was tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +52,39 @@ class Installing:
     pins: SessionPins
     emit: Callable[[Event], None]
 
-    def run(self, find_victims: Callable[[ComputeBag], None]) -> Installed:
-        """Install. ``find_victims`` looks up the rows that a bag loses."""
+    def run(self, find_victims: Callable[[ComputeBag], None], *, by_value: bool = False) -> Installed:
+        """Install. ``find_victims`` looks up the rows that a bag loses; that is done where nothing else tells
+        them from others, or ``by_value`` says so."""
         source = self.step.source
         if isinstance(source, ComputeBag) and self.counts.deleted:
-            tried = self._try_key() if self.step.method is Method.KEYINSTALL else self._try_hash()
-            if tried is not None:
-                return tried
+            if self.step.method is Method.KEYINSTALL and not by_value:
+                return self._by_key()
+            if not self.step.has_copies and not by_value:
+                return self._by_hash()
             find_victims(source)
         statements = self._statements()
         self._commit(statements)
         return Installed(self._method, self._variant(), statements)
 
-    def _try_key(self) -> Installed | None:
-        """KEYINSTALL; ``None`` if the key did not hold, so that more rows had it than were to go."""
+    def _by_key(self) -> Installed:
+        """KEYINSTALL; right unless more rows had the key than were to go."""
         delete = bags.deletion_by_key(self.step, self.counts)
-        self._commit([delete])
-        if self._removed() != self.counts.deleted:
-            self._take_back()
-            return None
-        if not self.counts.inserted:
-            return Installed(Method.KEYINSTALL, "apply bag by key", (delete,))
-        insert = bags.insertion(self.step)
-        self._commit([insert])
-        return Installed(Method.KEYINSTALL, "apply bag by key", (delete, insert))
+        statements = (delete, bags.insertion(self.step)) if self.counts.inserted else (delete,)
+        for statement in statements:
+            self._commit([statement])
+        return Installed(Method.KEYINSTALL, "apply bag by key", statements, tried=self.counts.deleted)
 
-    def _try_hash(self) -> Installed | None:
-        """``None`` if rows that were to stay have the hash of one that went, or did the last time."""
-        if self.step.has_copies:
-            return None
+    def _by_hash(self) -> Installed:
+        """Right unless rows that were to stay have the hash of one that went."""
         statements = bags.statements_by_hash(self.step, self.counts)
         self._commit(statements)
-        if self._removed() == self.counts.deleted:
-            return Installed(Method.GENINSTALL, "apply bag by hash", statements)
-        self._take_back()
-        return None
+        return Installed(Method.GENINSTALL, "apply bag by hash", statements, tried=self.counts.deleted)
+
+    def take_back(self) -> None:
+        """Undo what was tried."""
+        session = self.sessions.pinned(self.pins, METADATA)
+        session.sql(storage.drop_branch(self.step.storage, self.context.branch))
+        self.emit(PointPassed(f"trial for {self.step.view} taken back"))
 
     def _variant(self) -> str:
         match self.step.source:
@@ -143,13 +143,3 @@ class Installing:
         with self.sessions.writing(self.pins, self.context.branch, properties, self._tuning) as session:
             session.sql(statement)
         self.emit(PointPassed(f"statement for {self.step.view} committed"))
-
-    def _removed(self) -> int:
-        """How many rows the epoch has deleted from the storage so far."""
-        session = self.sessions.pinned(self.pins, METADATA)
-        return heads(session, [self.step.storage], self.context.epoch)[self.step.storage].removed
-
-    def _take_back(self) -> None:
-        session = self.sessions.pinned(self.pins, METADATA)
-        session.sql(storage.drop_branch(self.step.storage, self.context.branch))
-        self.emit(PointPassed(f"trial for {self.step.view} taken back"))

@@ -21,6 +21,7 @@ from viewkeeper.algebra.summary_delta import (
     as_parts,
     can_combine,
     folded,
+    groups_before,
     groups_from_rows,
     is_self_maintainable,
     marked_keys,
@@ -174,7 +175,7 @@ class Maintaining:
             step = ComputeGroups(draft.name("groups"), view.name, touched)
         draft.add(step)
         visible = None
-        if draft.has_children(view) or view.definition.looked_at:
+        if self._is_seen:
             change = self._visible_delta(groups, stored, step)
             visible = draft.visible(view, change)
             self._check(visible, change)
@@ -259,12 +260,15 @@ class Maintaining:
         )
         rows = groups_touched(self.work.changed or 0, view.rows)
         few = view.rows is not None and view.rows <= SMALL_ROWS
-        touched = touched_by_summary_delta(groups, stored, sd, insert_only=only, few=few)
+        remembered = self._is_remembered(groups, insert_only=only)
+        touched = touched_by_summary_delta(
+            groups, stored, sd, insert_only=only, few=few, remembered=remembered
+        )
         columns = tuple(Field(each, each) for each in touched.columns)
         after = Staged(name, columns, sd.rows)
         draft.sharing.made[view.name] = SharedDelta(view, sd, only, rows, after)
         if is_self_maintainable(groups.kept, insert_only=only):
-            return ComputeGroups(name, view.name, touched)
+            return ComputeGroups(name, view.name, touched, remembers=remembered)
         rough = Staged(draft.name("draft"), columns, sd.rows)
         fresh, source = self._fresh(groups, marked_keys(groups, rough), leaves)
         return ComputeGroups(
@@ -281,9 +285,20 @@ class Maintaining:
             return groups_from_rows(groups, keys, leaves), None
         return self.draft.sharing.groups_after(edge, groups, leaves, keys), edge.upper
 
+    @property
+    def _is_seen(self) -> bool:
+        """Whether somebody asks what the view's own delta is."""
+        return self.draft.has_children(self.view) or bool(self.view.definition.looked_at)
+
+    def _is_remembered(self, groups: Groups, *, insert_only: bool) -> bool:
+        """Whether the touched groups tell what they were, so that the storage is not read a second time.
+        Groups that are computed anew from their rows do not."""
+        whole = is_self_maintainable(groups.kept, insert_only=insert_only)
+        return self._is_seen and whole and bool(groups.keys) and self.view.layout.top is None
+
     def _visible_delta(self, groups: Groups, stored: Relation, step: ComputeGroups) -> Delta:
         """−(the touched groups as they are shown now), +(as they will be shown)."""
-        columns = (*groups.keys, *(kept.name for kept in groups.all_kept), OPERATION)
+        columns = step.relation.columns
         touched = Staged(step.name, tuple(Field(name, name) for name in columns), self.work.changed)
         remaining: Relation = Filter(touched, compose(column(OPERATION), " <> 'D'"))
         keys = Project(touched, keep(groups.keys))
@@ -292,6 +307,8 @@ class Maintaining:
             if groups.keys:
                 others = SemiJoin(before, keys, tuple((key, key) for key in groups.keys), anti=True)
                 remaining = UnionAll((others, Project(remaining, keep(before.columns))))
+        elif step.remembers:
+            before = groups_before(groups, touched)
         else:
             before = restrict(stored, keys) if groups.keys else stored
         return difference(self.view.layout, remaining, before)

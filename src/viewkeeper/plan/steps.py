@@ -89,6 +89,8 @@ class ComputeGroups:
     recomputed_from: str | None = None
     in_parts: bool = False
     """Whether these are parts of groups, to be combined with those that are stored."""
+    remembers: bool = False
+    """Whether each also tells what it was."""
 
 
 @dataclass(frozen=True, slots=True)

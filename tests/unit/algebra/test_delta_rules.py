@@ -36,6 +36,7 @@ from viewkeeper.algebra.summary_delta import (
     adds_up,
     as_parts,
     folded,
+    groups_before,
     groups_from_rows,
     is_self_maintainable,
     marked_keys,
@@ -145,6 +146,16 @@ def test_touched_groups_merged_into_the_stored_are_the_new_groups(batch: int) ->
         fresh = groups_from_rows(groups, marked_keys(groups, draft), leaves)
         final = recomputed(groups, draft, fresh) if marked else draft
         assert installed(groups, before, evaluate(final, leaves.stored)) == after, f"seed {seed}"
+
+        remembering = touched_by_summary_delta(
+            groups, stored, sd, insert_only=only_insertions, few=few, remembered=True
+        )
+        plain = Project(remembering, keep(touched.columns))
+        assert evaluate(plain, leaves.stored) == evaluate(touched, leaves.stored), f"seed {seed}"
+        identities = {row[-2] for row in evaluate(touched, leaves.stored)}
+        was = evaluate(groups_before(groups, leaves.share(remembering, "remembering")), leaves.stored)
+        stored_rows = leaves.stored["storage"][1]
+        assert was == Counter(row[:-1] for row in stored_rows if row[-1] in identities), f"seed {seed}"
 
 
 def test_parts_of_groups_fold_into_the_new_groups() -> None:

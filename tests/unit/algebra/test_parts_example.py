@@ -21,6 +21,7 @@ from viewkeeper.algebra.summary_delta import (
     ROW,
     Groups,
     groups_after,
+    groups_before,
     prepare_changes,
     summary_delta,
     touched_by_summary_delta,
@@ -93,6 +94,12 @@ def test_figures_11_and_12_deletions_and_insertions_made_explicit() -> None:
     touched = {row[0] for row in shown(TOUCHED, " <> 'I'")}
     assert {row for row in shown(STORED) if row[0] in touched} == {("a", 40, 2), ("b", 500, 1), ("c", 500, 1)}
     assert shown(TOUCHED, " <> 'D'") == {("a", 60, 2), ("c", 1000, 2), ("d", 30, 1)}
+
+
+def test_figure_11_by_what_the_touched_groups_remember() -> None:
+    remembering = touched_by_summary_delta(PARTS, STORED, SUMMARY_DELTA, insert_only=False, remembered=True)
+    before = groups_before(PARTS, LEAVES.share(remembering, "remembering"))
+    assert shown(before) == {("a", 40, 2), ("b", 500, 1), ("c", 500, 1)}
 
 
 def test_sdcursor_and_sdbatch_give_what_fullrecomp_gives() -> None:

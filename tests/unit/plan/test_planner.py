@@ -132,6 +132,17 @@ def test_a_derived_view_reads_its_parents_delta_not_the_source():
     assert SALES not in text
 
 
+def test_the_storage_of_a_view_is_read_once_though_others_ask_for_its_delta():
+    parent = view("g", by_store, (SALES,), vector=AT_ONE)
+    child = view("d", scan(parent.name, "store", "n"), (parent.name,), vector={parent.name: "100"})
+    plan = plan_epoch(situation(parent, child, sales=FakeChange()))
+    reading = [
+        step for step in plan.steps if parent.storage in printed(getattr(step, "relation", child.stored))
+    ]
+    assert [type(step) for step in reading] == [ComputeGroups]
+    assert reading[0].remembers
+
+
 def test_an_unread_view_computes_no_visible_delta():
     plan = plan_epoch(situation(view("g", by_store, (SALES,), vector=AT_ONE), sales=FakeChange()))
     assert "ComputeVisible" not in kinds(plan)
