@@ -92,6 +92,7 @@ def measure(lake: Lake, case: Case, percent: float, rounds: int) -> tuple[dict[s
     table = "lines" if case.copies > 1 else "lineitem"
     taken: dict[str, list[float]] = {method.value: [] for method in case.methods} | {FULL: [], "auto": []}
     chosen: list[str] = []
+    lake.tidy()
     for way in taken:
         lake.wh.sql(f"CREATE MATERIALIZED VIEW by_{way} AS {case.query}")
     for round_ in range(WARM_UP + rounds):

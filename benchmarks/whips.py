@@ -4,7 +4,7 @@
 Series over the ratio have TPC-H scale 0.1 (0.36 for Figures 29 and 30), ``--scale 1`` has that for all of
 them; series over the size have scales 0.04 to 0.36, and as many changed rows in each. A figure's view is
 made, kept by each way in turn, every time after a fresh change, and dropped again; one round warms up, the
-median of the others counts.
+median of the others counts. Before that what was changed is compacted.
 
     python benchmarks/whips.py --save
     python benchmarks/whips.py --figures 20 24 --scale 1
@@ -102,6 +102,8 @@ class Lake:
     wh: vk.Warehouse
     rounds: int
     batches: int = 0
+    changed: set[str] = field(default_factory=set)
+    """Since they were last compacted."""
     found: dict[tuple[object, ...], Taken] = field(default_factory=dict)
     """What was measured already: some figures show two sides of the same runs."""
 
@@ -120,9 +122,20 @@ class Lake:
             )
         return cls(wh, rounds)
 
+    def tidy(self) -> None:
+        """Compact the tables that were changed. Whoever changes a tenth of a table again and again does that,
+        too: else it would soon hold more deleted rows than others, and each refresh would read them."""
+        for table in self.changed:
+            options = "map('rewrite-all', 'true')"
+            self.wh.spark.sql(
+                f"CALL lake.system.rewrite_data_files(table => 'default.{table}', options => {options})"
+            )
+        self.changed.clear()
+
     def change(self, table: str, percent: float) -> None:
         """Change so many of the lines; all copies of a line alike."""
         self.batches += 1
+        self.changed.add(table)
         lot = f"pmod(xxhash64(l_orderkey, l_linenumber, {self.batches}), 10000) < {round(100 * percent)}"
         self.wh.spark.sql(f"UPDATE {table} SET l_quantity = l_quantity + 1 WHERE {lot}")
 
@@ -137,6 +150,7 @@ class Lake:
         return {way.name: self.found[query, percent, way, table, upper] for way in ways}
 
     def _measure(self, query: str, percent: float, way: Way, table: str, upper: str) -> Taken:
+        self.tidy()
         self.wh.sql(f"CREATE MATERIALIZED VIEW lines_view {way.clauses} AS {query}")
         if upper:
             self.wh.sql(f"CREATE MATERIALIZED VIEW upper_view AS {upper}")
