@@ -7,12 +7,16 @@ first to see a change finds its metadata unread. A case is right if what was cho
 best, or within 0.2 s. Beside it stand the paper's rules of thumb (Labio et al. 2000, Sections 4.1.3 and
 4.2.3). Calibration sees none of these views.
 
+It takes more than an hour. With ``--save`` each case is written down when it is done, in
+``results/choice.jsonl``, and a later run goes on behind the last one, with the prices of the first.
+
     python benchmarks/choice.py --save
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import statistics
 import tempfile
@@ -24,6 +28,7 @@ from pathlib import Path
 import report
 import viewkeeper as vk
 from viewkeeper.calibrating import calibrate
+from viewkeeper.plan.prices import Rates, rates_as_json, rates_of_json
 from whips import Q10_FROM, V_SFW, V_SFWG, Lake
 
 CHANGED_PERCENT = (0.1, 1, 5, 20)
@@ -133,29 +138,65 @@ def main() -> None:
     parser.add_argument("--percents", type=float, nargs="+", default=list(CHANGED_PERCENT))
     arguments = report.arguments(parser)
     folder = Path(tempfile.mkdtemp(prefix="viewkeeper-", dir=arguments.data))
-    rows: list[dict[str, object]] = []
-    worst, rates = 0.0, None
+    book = Book(report.RESULTS / "choice.jsonl" if arguments.save else None)
     try:
         for scale in arguments.scales:
             for copies in sorted({case.copies for case in CASES}):
+                cases = [
+                    (case, percent)
+                    for case in CASES
+                    for percent in arguments.percents
+                    if case.copies == copies
+                    and (not arguments.cases or case.name in arguments.cases)
+                    and not book.has(case, scale, percent)
+                ]
+                if not cases:
+                    continue
                 lake = Lake.open(folder, arguments.data, scale, copies, arguments.rounds)
-                rates = calibrate(lake.wh) if rates is None else rates
-                lake.wh.rates = rates
-                for case in CASES:
-                    if case.copies != copies or (arguments.cases and case.name not in arguments.cases):
-                        continue
-                    for percent in arguments.percents:
-                        medians, chosen, auto = measure(lake, case, percent, arguments.rounds)
-                        rows.append(row(case, scale, percent, medians, chosen, auto))
-                        worst = max(worst, auto - max(1.15 * medians[FULL], medians[FULL] + 0.5))
-                        print(rows[-1], flush=True)
+                lake.wh.rates = book.rates(lake.wh)
+                for case, percent in cases:
+                    book.add(row(case, scale, percent, *measure(lake, case, percent, arguments.rounds)))
                 lake.wh.close()
-        remarks = told(rows, worst)
-        print(report.table(rows), *remarks, sep="\n\n")
+        remarks = told(book.rows)
+        print(report.table(book.rows), *remarks, sep="\n\n")
         if arguments.save:
-            report.save("choice", "The choice of a method", rows, *remarks)
+            report.save("choice", "The choice of a method", book.rows, *remarks)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class Book:
+    """What was measured, case by case; kept in a file, if there is one, so that another run can go on."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        lines = file.read_text("utf-8").splitlines() if file is not None and file.exists() else []
+        found = [json.loads(line) for line in lines]
+        self._rates = next((each["rates"] for each in found if "rates" in each), None)
+        self.rows: list[dict[str, object]] = [each for each in found if "rates" not in each]
+
+    def has(self, case: Case, scale: float, percent: float) -> bool:
+        """Whether this case was measured."""
+        wanted = (case.name, scale, percent)
+        return any((each["view"], each["scale"], each["changed %"]) == wanted for each in self.rows)
+
+    def rates(self, wh: vk.Warehouse) -> Rates:
+        """The prices of the first run."""
+        if self._rates is None:
+            self._rates = rates_as_json(calibrate(wh))
+            self._write({"rates": self._rates})
+        return rates_of_json(self._rates)
+
+    def add(self, row: dict[str, object]) -> None:
+        print(row, flush=True)
+        self.rows.append(row)
+        self._write(row)
+
+    def _write(self, line: dict[str, object]) -> None:
+        if self._file is not None:
+            self._file.parent.mkdir(exist_ok=True)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
 
 
 def row(
@@ -181,14 +222,21 @@ def row(
     }
 
 
-def told(rows: Sequence[dict[str, object]], worst: float) -> list[str]:
+def told(rows: Sequence[dict[str, object]]) -> list[str]:
+    def seconds(row: dict[str, object], column: str) -> float:
+        return float(str(row[column]))
+
     def total(column: str) -> float:
-        return sum(float(str(each[column])) for each in rows)
+        return sum(seconds(each, column) for each in rows)
 
     def share(column: str) -> float:
         return sum(bool(each[column]) for each in rows) / len(rows)
 
     best = total("best")
+    late = [
+        seconds(each, "as run") - max(1.15 * seconds(each, FULL), seconds(each, FULL) + 0.5) for each in rows
+    ]
+    worst = max(late)
     return [
         f"{len(rows)} cases. Chosen by price: right in {share('right'):.0%}, "
         f"all together {total('chosen, s') / best:.3f} times the best.",
