@@ -14,6 +14,7 @@ from test_source_contract import check, difference
 from viewkeeper.errors import SourceError
 from viewkeeper.execute.embedded import CATALOG
 from viewkeeper.session import work_session
+from viewkeeper.sources import iceberg_changes
 from viewkeeper.sources.contract import Change
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sources.iceberg import IcebergSource
@@ -143,6 +144,27 @@ def test_merge_on_read_deletes_read_only_the_deleted_rows(spark: SparkSession, t
     assert len(rows_of(spark, change, ["id"])) == 3
     fresh = IcebergSource(spark, subject.parts)
     assert jobs(spark, lambda: fresh.change(subject.table, old, new)) == 2
+
+
+@pytest.mark.parametrize("broadcast", [0, iceberg_changes.BROADCAST_POSITIONS])
+@pytest.mark.parametrize("kind", ["v2-mor", "v3-mor"])
+def test_rows_at_the_same_place_of_different_files_are_told_apart(
+    spark: SparkSession, table, kind: str, broadcast: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iceberg_changes, "BROADCAST_POSITIONS", broadcast)
+    subject = table(kind)
+    for first in (0, 10, 20):
+        rows = f"range({first}, {first + 10}, 1, 1)"
+        subject.sql(f"INSERT INTO {{t}} SELECT CAST(id AS INT), 0, 'x', 1.0, NULL FROM {rows}")
+    subject.sql("DELETE FROM {t} WHERE id IN (0, 11, 29)")
+    old = subject.version()
+    subject.sql("DELETE FROM {t} WHERE id IN (1, 10, 19, 20, 22)")
+    subject.sql("UPDATE {t} SET name = 'y' WHERE id IN (2, 12, 21)")
+    change = check(subject, old, subject.version(), "")
+    assert change is not None
+    assert change.method == "1 added file, deleted rows of 3 files"
+    went = [row["id"] for row in rows_of(spark, change, ["id"]) if row["_vk_w"] < 0]
+    assert sorted(went) == [1, 2, 10, 12, 19, 20, 21, 22]
 
 
 def test_rows_that_came_and_went_in_between_do_not_come(spark: SparkSession, table) -> None:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, func, null, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, null, or_, select
 
 from viewkeeper.errors import LedgerError
 from viewkeeper.ledger import lease, schema
@@ -233,15 +233,24 @@ def observations(connection: Connection) -> dict[str, SourceObservation]:
 def estimates(
     connection: Connection, view: str | None, limit: int | None
 ) -> tuple[tuple[int, str, JsonObject], ...]:
-    """Epoch, view, and what was estimated for its refresh, newest first."""
+    """Epoch, view, and what was estimated for its refresh, newest first. A view is another one than that of
+    the same name which was dropped before."""
     table = schema.refreshes
     wanted = select(table.c.epoch_id, table.c.view, table.c.estimates).order_by(
         table.c.epoch_id.desc(), table.c.place
     )
     if view is not None:
-        wanted = wanted.where(table.c.view == view)
+        wanted = wanted.where(table.c.view == view, table.c.epoch_id > _last_dropped(view))
     rows = connection.execute(wanted.limit(limit))
     return tuple((row.epoch_id, row.view, row.estimates) for row in rows)
+
+
+def _last_dropped(view: str) -> ColumnElement[int]:
+    """The epoch in which a view of this name was last dropped, and not only replaced; 0 if none was."""
+    ended, replacing = schema.definitions.alias(), schema.definitions.alias()
+    replaced = exists().where(replacing.c.name == view, replacing.c.defined_in == ended.c.ended_in)
+    last = select(func.max(ended.c.ended_in)).where(ended.c.name == view, ~replaced)
+    return func.coalesce(last.scalar_subquery(), 0)
 
 
 def _defined(epoch_id: int | None) -> Any:

@@ -22,8 +22,10 @@ from viewkeeper.sources.iceberg_reader import TableReader
 from viewkeeper.sql.quoting import literal, quote
 
 WEIGHT: Final = "_vk_w"
-BROADCAST_POSITIONS: Final = 500_000
+BROADCAST_POSITIONS: Final = 2_000_000
 """Fewer old delete positions than this are sent to every executor; more are joined by a shuffle."""
+_PLACES: Final = 40
+"""Bits for the place of a row in its file: no file has a trillion rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +133,30 @@ class ChangedFiles:
         if not change.deletes_before:
             return f"{_signed(self.table, columns, end, weight)} WHERE {where}"
         # rows that were deleted already at the start are no change; only deleted rows are looked up
-        hint = "/*+ BROADCAST(before) */ " if change.deletes_before <= BROADCAST_POSITIONS else ""
+        few = change.deletes_before <= BROADCAST_POSITIONS
         positions = self.table.metadata_at("position_deletes", change.segment.start)
-        concerned = "" if change.grown is None else f" WHERE {_in('file_path', paths(change.grown))}"
+        now = (
+            f"SELECT {self.table.select(columns, end)}{_weight(weight)}, _file AS _vk_file, _pos AS _vk_pos "
+            f"FROM {self.table.at(end)} WHERE {where}"
+        )
+        if change.grown is None:
+            return (
+                f"SELECT {_hint('before') if few else ''}{_columns(columns, 'now')}now.{WEIGHT} "
+                f"FROM ({now}) AS now LEFT ANTI JOIN (SELECT file_path, pos FROM {positions}) AS before "
+                f"ON now.{WEIGHT} < 0 AND now._vk_file = before.file_path AND now._vk_pos = before.pos"
+            )
+        # The place of a row is one number, of its file and of itself: a path is long, and takes longest where
+        # it is compared with many that begin alike.
+        files = _numbered(paths(change.grown))
+        place = f"shiftleft(file._vk_number, {_PLACES})"
         return (
-            f"SELECT {hint}{_columns(columns, 'now')}now.{WEIGHT} FROM "
-            f"(SELECT {self.table.select(columns, end)}{_weight(weight)}, _file AS _vk_file, _pos AS _vk_pos "
-            f"FROM {self.table.at(end)} WHERE {where}) AS now "
-            f"LEFT ANTI JOIN (SELECT file_path, pos FROM {positions}{concerned}) AS before "
-            f"ON now.{WEIGHT} < 0 AND now._vk_file = before.file_path AND now._vk_pos = before.pos"
+            f"SELECT {_hint('before') if few else ''}{_columns(columns, 'now')}now.{WEIGHT} FROM "
+            f"(SELECT {_hint('file')}now.*, {place} + now._vk_pos AS _vk_place "
+            f"FROM ({now}) AS now LEFT JOIN {files} AS file ON now._vk_file = file._vk_path) AS now "
+            f"LEFT ANTI JOIN (SELECT {_hint('file')}{place} + deleted.pos AS _vk_place "
+            f"FROM (SELECT file_path, pos FROM {positions} WHERE {_in('file_path', paths(change.grown))}) "
+            f"AS deleted JOIN {files} AS file ON deleted.file_path = file._vk_path) AS before "
+            f"ON now.{WEIGHT} < 0 AND now._vk_place = before._vk_place"
         )
 
     def _deleted_or_added(self) -> str:
@@ -253,6 +270,16 @@ def _file_in(files: Sequence[str]) -> str:
 
 def _in(column: str, values: Sequence[str]) -> str:
     return f"{column} IN ({', '.join(map(_text, values))})"
+
+
+def _hint(alias: str) -> str:
+    return f"/*+ BROADCAST({alias}) */ "
+
+
+def _numbered(files: Sequence[str]) -> str:
+    """A table of these files, each with a number."""
+    rows = ", ".join(f"({_text(path)}, {number}L)" for number, path in enumerate(files))
+    return f"(SELECT * FROM VALUES {rows} AS file(_vk_path, _vk_number))"
 
 
 def _text(value: str) -> str:

@@ -87,6 +87,38 @@ def test_an_empty_ledger(ledger: Ledger) -> None:
     assert ledger.holder() is None
 
 
+def test_a_view_learns_nothing_from_another_that_was_dropped_under_its_name(
+    ledger: Ledger, lease: Lease
+) -> None:
+    def publish(*refreshes: ViewRefreshRecord, drop: tuple[str, ...] = ()) -> int:
+        epoch_id = ledger.begin(lease)
+        ledger.publish(lease, NewEpoch(epoch_id, {}, (), refreshes, drop=drop))
+        return epoch_id
+
+    def create(definition_id: str) -> int:
+        epoch_id = ledger.begin(lease)
+        defined = record("v", epoch_id, definition_id)
+        ledger.publish(
+            lease,
+            NewEpoch(epoch_id, {}, (state("v", epoch_id, definition_id),), (refreshed("v"),), (defined,)),
+        )
+        return epoch_id
+
+    def refresh() -> int:
+        return publish(refreshed("v", estimates={"copies": True}))
+
+    def told() -> list[int]:
+        return [epoch for epoch, _, _ in ledger.estimates(["v"])]
+
+    first, second = create("d1"), refresh()
+    assert told() == [second, first]
+    third = create("d2")
+    assert told() == [third, second, first], "what is replaced goes on"
+    publish(drop=("v",))
+    fifth = create("d3")
+    assert told() == [fifth]
+
+
 def test_an_epoch_comes_back_as_it_was_published(ledger: Ledger, lease: Lease, clock: Any) -> None:
     epoch_id = ledger.begin(lease)
     refresh = ViewRefreshRecord(
