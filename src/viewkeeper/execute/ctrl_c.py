@@ -22,6 +22,13 @@ from viewkeeper.session import is_connect
 _PATIENCE = 5.0
 """Seconds. A JVM that is busy collecting garbage must not keep the interruption from the main thread."""
 
+_NOT_WORTH_TELLING = (
+    "KeyboardInterrupt while sending command.",
+    "Exception occurred while shutting down connection",
+)
+"""py4j tells the terminal where it was interrupted, although it raises it too; and that the connection which
+it gives up for that was gone already, if the answer was quicker."""
+
 
 def take_over_ctrl_c(spark: SparkSession) -> None:
     """Put our handler in the place of the one that PySpark has installed; any other stays as it is."""
@@ -38,8 +45,8 @@ def take_over_ctrl_c(spark: SparkSession) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupted)
-    # py4j tells the root logger, and so the terminal, where it was interrupted, although it raises it too.
-    logging.getLogger().addFilter(_is_worth_telling)
+    for logger in (None, "py4j.clientserver"):
+        logging.getLogger(logger).addFilter(_is_worth_telling)
 
 
 def _cancel(context: SparkContext) -> None:
@@ -49,4 +56,4 @@ def _cancel(context: SparkContext) -> None:
 
 
 def _is_worth_telling(record: logging.LogRecord) -> bool:
-    return record.msg != "KeyboardInterrupt while sending command."
+    return record.msg not in _NOT_WORTH_TELLING
