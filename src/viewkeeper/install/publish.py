@@ -14,6 +14,7 @@ from viewkeeper.ledger.records import Chore, ChoreKind
 
 EPOCH_PROPERTY = "viewkeeper.epoch"
 _QUERIES = 3
+"""That many at a time ask where branches stand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from viewkeeper.sql.quoting import literal, quote
 WEIGHT: Final = "_vk_w"
 BROADCAST_POSITIONS: Final = 2_000_000
 """Fewer old delete positions than this are sent to every executor; more are joined by a shuffle."""
+_BROADCAST_PATHS: Final = 500_000
+"""The same of positions that come with the paths of their files, which take far more room."""
 _PLACES: Final = 40
 """Bits for the place of a row in its file: no file has a trillion rows."""
 
@@ -133,15 +135,15 @@ class ChangedFiles:
         if not change.deletes_before:
             return f"{_signed(self.table, columns, end, weight)} WHERE {where}"
         # rows that were deleted already at the start are no change; only deleted rows are looked up
-        few = change.deletes_before <= BROADCAST_POSITIONS
         positions = self.table.metadata_at("position_deletes", change.segment.start)
         now = (
             f"SELECT {self.table.select(columns, end)}{_weight(weight)}, _file AS _vk_file, _pos AS _vk_pos "
             f"FROM {self.table.at(end)} WHERE {where}"
         )
         if change.grown is None:
+            hint = _hint("before") if change.deletes_before <= _BROADCAST_PATHS else ""
             return (
-                f"SELECT {_hint('before') if few else ''}{_columns(columns, 'now')}now.{WEIGHT} "
+                f"SELECT {hint}{_columns(columns, 'now')}now.{WEIGHT} "
                 f"FROM ({now}) AS now LEFT ANTI JOIN (SELECT file_path, pos FROM {positions}) AS before "
                 f"ON now.{WEIGHT} < 0 AND now._vk_file = before.file_path AND now._vk_pos = before.pos"
             )
@@ -149,8 +151,9 @@ class ChangedFiles:
         # it is compared with many that begin alike.
         files = _numbered(paths(change.grown))
         place = f"shiftleft(file._vk_number, {_PLACES})"
+        hint = _hint("before") if change.deletes_before <= BROADCAST_POSITIONS else ""
         return (
-            f"SELECT {_hint('before') if few else ''}{_columns(columns, 'now')}now.{WEIGHT} FROM "
+            f"SELECT {hint}{_columns(columns, 'now')}now.{WEIGHT} FROM "
             f"(SELECT {_hint('file')}now.*, {place} + now._vk_pos AS _vk_place "
             f"FROM ({now}) AS now LEFT JOIN {files} AS file ON now._vk_file = file._vk_path) AS now "
             f"LEFT ANTI JOIN (SELECT {_hint('file')}{place} + deleted.pos AS _vk_place "
