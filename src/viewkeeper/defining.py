@@ -137,7 +137,7 @@ def define(
     by_columns = bool(definition.partitioned_by or definition.cluster_by)
     analysis, layout = _laid_out(referee, analysis, columns, as_shown=by_columns)
     asked = dict(definition.properties)
-    is_bag = layout.groups is None and layout.rows is not None
+    is_bag = layout.is_plain_bag
     representation.refuse_unsuitable(name, asked, is_bag=is_bag, columns=dict(columns))
     if representation.pinned(asked) is Representation.CNT:
         layout = counted(referee, analysis, columns)
@@ -208,7 +208,7 @@ def relaid(
     layout, asked = known.layout, dict(definition.properties)
     kinds = [kind for _, kind in referee(_no_rows(layout))]
     columns = list(zip(layout.columns, kinds, strict=True))
-    is_bag = known.analysis.relation is not None and (layout.groups is None or layout.counted)
+    is_bag = layout.is_plain_bag or layout.counted
     representation.refuse_unsuitable(known.name, asked, is_bag=is_bag, columns=dict(columns))
     form = wanted or representation.pinned(asked) or known.representation
     if is_bag and layout.counted is not (form is Representation.CNT):

@@ -389,6 +389,8 @@ def _refresh(
             outcome.variant == BY_VALUE
         )  # not if it was known: now and then it is tried anew
     head = heads.get(view.storage)
+    if _keeps_all(plan, outcome, head, view):
+        estimates["keeps_all"] = view.snapshot if head is None else head.snapshot
     if view.layout.in_parts:
         is_whole = plan.installer is Installer.OVERWRITE and head is not None
         estimates["groups"] = head.added if is_whole and head is not None else view.groups_when_whole
@@ -409,6 +411,16 @@ def _refresh(
         counts.deleted, counts.updated, outcome.compute_seconds, outcome.install_seconds, estimates,
         counts.recomputed, plan.derived_from,
     )  # fmt: skip
+
+
+def _keeps_all(plan: ViewPlan, outcome: Outcome | None, head: Head | None, view: ViewInput) -> bool:
+    """Whether what is kept of a view with a LIMIT is all there is."""
+    reserve = view.layout.reserve
+    if reserve is None or outcome is None:
+        return False
+    if plan.strategy is Strategy.FULL:
+        return (0 if head is None else head.added) < reserve.kept
+    return outcome.keeps_all
 
 
 def _for_nothing(plan: ViewPlan, outcome: Outcome) -> dict[str, Any] | None:

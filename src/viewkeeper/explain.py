@@ -257,6 +257,11 @@ def _step_sql(step: Step) -> tuple[str, ...]:
             return (print_relation(step.relation), again + print_relation(step.recomputed))
         case Share() | ComputeGroups() | ComputeVisible() | CheckRows():
             return (print_relation(step.relation),)
+        case ComputeBag(refilled=after) if after is not None and step.reserve is not None:
+            again = (
+                f"-- only if fewer than {step.reserve.shown:,} rows would be left of those that are kept\n"
+            )
+            return (print_relation(step.relation), again + print_relation(after))
         case ComputeBag():
             return (print_relation(step.relation),)
         case ComputeRows():

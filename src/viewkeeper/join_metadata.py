@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from viewkeeper.algebra.conditions import conditions_alone
 from viewkeeper.algebra.empty_terms import Extents, plain_equalities
-from viewkeeper.algebra.estimates import conditions_alone
 from viewkeeper.algebra.provenance import scan_origin
 from viewkeeper.algebra.relations import Filter, Join, Relation, Scan, TableAt, children
 from viewkeeper.execute.observing import Observed, Observer

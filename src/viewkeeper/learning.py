@@ -93,6 +93,8 @@ class Experience:
     rates: Rates = field(default_factory=lambda: BELIEVED)
     groups_when_whole: Mapping[str, int] = field(default_factory=dict)
     """Of views that are stored in parts, how many groups they had when they were last stored whole."""
+    keeps_all: Mapping[str, str] = field(default_factory=dict)
+    """Of views with a LIMIT, the last snapshot that held all that there was, and not only the first rows."""
     paid: Mapping[str, Mapping[Method, float]] = field(default_factory=dict)
     """Of each view and method, how many times its price was paid."""
 
@@ -104,8 +106,14 @@ def experience(ledger: Ledger, views: Iterable[str]) -> Experience:
     """All that is known from earlier epochs of these views."""
     told_of = ledger.estimates(views, _EPOCHS)
     with_copies = frozenset(view for view, copies in _last_told(told_of, "copies").items() if copies)
-    whole = _last_told(told_of, "groups")
-    return Experience(lessons(told_of), with_copies, known_rates(ledger), whole, paid_for(told_of))
+    return Experience(
+        lessons(told_of),
+        with_copies,
+        known_rates(ledger),
+        _last_told(told_of, "groups"),
+        _last_told(told_of, "keeps_all"),
+        paid_for(told_of),
+    )
 
 
 def paid_for(

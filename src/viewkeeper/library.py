@@ -62,7 +62,7 @@ class KnownView:
         """How copies of its rows are stored; ``None`` if there is no choice."""
         if self.layout.counted:
             return Representation.CNT
-        is_bag = self.layout.hashed and can_be_counted(self.layout.types)
+        is_bag = self.layout.is_plain_bag and can_be_counted(self.layout.types)
         return Representation.DUP if is_bag else None
 
     def record(self, epoch: int) -> ViewRecord:

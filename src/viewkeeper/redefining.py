@@ -62,7 +62,7 @@ def rows_carried_over(
     old, new = before.layout, after.layout
     if old.rows is None or new.rows is None or old.counted or new.counted or new.in_parts:
         return None
-    if old.groups is None and new.groups is None:
+    if old.is_plain_bag and new.is_plain_bag:
         rows = _bag(before, after, stored)
     elif old.groups is not None and new.groups is not None:
         rows = _groups(old.groups, new.groups, old.whole(stored), recorded)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from viewkeeper.algebra.relations import scans
 from viewkeeper.define.clock import is_clock
 from viewkeeper.errors import RefreshError, SourceError
+from viewkeeper.excluded_changes import excluded_changes
 from viewkeeper.execute.catalog import TableFacts
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.observing import Observed
@@ -41,14 +42,15 @@ def observe(
     keys = library.keys()
     views = tuple(
         replace(
-            _view_input(engine, library, name, fresh, observed.storages, policy),
+            view,
             read_options=engine.observer.read_options,
-            key=keys[name],
-            method=library.views[name].method,
-            has_copies=name in experience.with_copies,
-            groups_when_whole=experience.groups_when_whole.get(name),
+            key=() if view.layout.reserve is not None else keys[view.name],
+            method=library.views[view.name].method,
+            has_copies=view.name in experience.with_copies,
+            groups_when_whole=experience.groups_when_whole.get(view.name),
+            keeps_all=view.snapshot is not None and experience.keeps_all.get(view.name) == view.snapshot,
         )
-        for name in ordered
+        for view in (_view_input(engine, library, name, fresh, observed.storages, policy) for name in ordered)
     )
     by_name = {view.name: view for view in views}
     span_of = {view.name: tuple(_spans(view, by_name, observed.versions)) for view in views}
@@ -67,6 +69,7 @@ def observe(
         types=_types(library),
         extents=extents_of_joins(engine.observer, views, span_of, observed),
         pruned=pruned_tables(engine.observer, views, observed),
+        excluded=excluded_changes(engine, views, span_of, observed),
         learned=experience.joins,
         rates=experience.rates,
         paid=experience.paid,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from viewkeeper.algebra.conditions import conditions_alone
 from viewkeeper.algebra.expressions import cost
 from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equalities
 from viewkeeper.algebra.provenance import scan_origin
@@ -31,7 +32,6 @@ from viewkeeper.algebra.relations import (
 )
 from viewkeeper.algebra.rules import read_once
 from viewkeeper.algebra.rules.leaves import Leaves
-from viewkeeper.algebra.scalars import compose
 
 SMALL_ROWS = 200_000
 """A table of at most so many rows is broadcast to a delta, whatever is known of the delta."""
@@ -64,12 +64,30 @@ def delta_size(relation: Relation, leaves: Leaves) -> int | None:
     """Rows of a relation's delta, as if every changed row of a leaf came through once."""
     if isinstance(relation, Scan):
         return leaves.delta_size(relation)
+    if isinstance(relation, Filter) and leaves.excludes(relation):
+        return 0
+    if isinstance(relation, Join):
+        return known_sum(_delta_sizes(relation, leaves))
     if isinstance(relation, Repeat):
         below = delta_size(relation.child, leaves)
         return None if below is None else relation.times * below
     if isinstance(relation, TimeFilter):
         return known_sum((delta_size(relation.child, leaves), _passing(relation, leaves)))
     return known_sum(delta_size(child, leaves) for child in children(relation))
+
+
+def _delta_sizes(relation: Join, leaves: Leaves) -> list[int | None]:
+    """Of each input, under the conditions that concern it alone."""
+    return [
+        0 if excludes_input(relation, at, leaves) else delta_size(child, leaves)
+        for at, child in enumerate(relation.inputs)
+    ]
+
+
+def excludes_input(relation: Join, at: int, leaves: Leaves) -> bool:
+    """Whether no changed row of a joined table meets the conditions that concern it alone."""
+    alone = conditions_alone(relation, at)
+    return alone is not None and leaves.excludes(alone)
 
 
 def _passing(relation: TimeFilter, leaves: Leaves) -> int | None:
@@ -92,9 +110,7 @@ def work_of_delta(relation: Relation, leaves: Leaves) -> int | None:
         case Join():
             if None in (*inner, *sizes):
                 return None
-            known = join_sizes(
-                relation, [delta_size(child, leaves) != 0 for child in relation.inputs], leaves
-            )
+            known = join_sizes(relation, [each != 0 for each in _delta_sizes(relation, leaves)], leaves)
             leaf = sum(known.delta(1 << place) for place in range(len(relation.inputs)))  # counted in inner
             return known_sum([*inner, round(cost(leaves.expression(relation, known), known) - leaf)])
         case Aggregate() | Distinct() | Window():
@@ -138,18 +154,6 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
             )
         )
     return JoinSizes(tuple(inputs), relation.conjuncts, leaves.corrections)
-
-
-def conditions_alone(relation: Join, at: int) -> Filter | None:
-    """A table that is joined, under the conditions that concern it alone; ``None`` if there are none."""
-    child = relation.inputs[at]
-    own = [each for each in relation.conjuncts if each.columns and each.columns <= set(child.columns)]
-    if not own or not isinstance(child, Scan):
-        return None
-    predicate = own[0]
-    for each in own[1:]:
-        predicate = compose(predicate, " AND ", each)
-    return Filter(child, predicate)
 
 
 def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, float]:

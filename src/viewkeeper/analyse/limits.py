@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from viewkeeper.algebra.relations import Filter, Window, WindowCall
-from viewkeeper.algebra.scalars import Column, Scalar, column, compose
+from viewkeeper.algebra import first_rows
 from viewkeeper.analyse.expressions import Reader, whole_number
 from viewkeeper.analyse.inputs import Built
 from viewkeeper.analyse.reasons import ReasonCode
@@ -38,17 +37,9 @@ def limited(
         return built
     given = {name for name, _ in order}
     others = [(output.column, "") for output in built.outputs if output.column not in given]
-    parts: list[str | Column] = ["row_number() OVER (ORDER BY "]
-    for at, (name, down) in enumerate((*order, *dict.fromkeys(others))):
-        parts += [", "] if at else []
-        parts += [Column(name), down] if down else [Column(name)]
+    total = (*order, *dict.fromkeys(others))
     number = names.fresh("row_number")
-    numbered = Window(built.relation, (), (WindowCall(number, Scalar((*parts, ")"))),))
-    first = skipped or 0
-    bounds = [compose(column(number), f" > {first}")] if first else []
-    bounds += [] if most is None else [compose(column(number), f" <= {first + most}")]
-    condition = bounds[0] if len(bounds) == 1 else compose(bounds[0], " AND ", bounds[1])
-    return Built(Filter(numbered, condition), built.outputs)
+    return Built(first_rows.limited(built.relation, total, number, skipped or 0, most), built.outputs)
 
 
 def _number(node: exp.Expr, key: str, reader: Reader) -> int | None:

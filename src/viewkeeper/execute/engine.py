@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -22,6 +22,7 @@ from viewkeeper.execute.faults import FAULTS, marks_in
 from viewkeeper.execute.meter import metering
 from viewkeeper.execute.observing import Observer
 from viewkeeper.execute.sessions import Sessions
+from viewkeeper.execute.tuning import METADATA
 from viewkeeper.execute.verifying import Comparison, compare_all
 from viewkeeper.install import storage
 from viewkeeper.install.publish import run_chores
@@ -149,6 +150,16 @@ class Engine:
     def compare(self, comparisons: Sequence[Comparison], pins: SessionPins) -> list[tuple[int, int]]:
         """Of each view: rows missing from it, and rows it has too many."""
         return compare_all(self.sessions.pinned(pins), comparisons)
+
+    def constants(self, expressions: Sequence[str], pins: SessionPins) -> list[Any]:
+        """What expressions without columns are worth; no job. ``None`` of all, where one of them fails."""
+        listed = ", ".join(f"{each} AS c{at}" for at, each in enumerate(expressions))
+        try:
+            return list(
+                self.sessions.pinned(pins, METADATA).sql(f"SELECT {listed} FROM VALUES (0)").collect()[0]
+            )
+        except PySparkException:
+            return [None] * len(expressions)
 
     def ask(self, query: str) -> list[Row]:
         """The answer to a question about the user's tables, under the names of the user's session."""

@@ -67,6 +67,8 @@ class Outcome:
     """Rows of the deltas of parts of its joins, where they were counted."""
     violations: dict[str, int] = field(default_factory=dict)
     """Rows that came and broke an expectation."""
+    keeps_all: bool = False
+    """Of a view with a LIMIT: whether what is kept beyond it is all there is."""
 
     @property
     def variant(self) -> str | None:
@@ -292,6 +294,21 @@ class Executor:
     def _compute_bag(self, step: ComputeBag) -> Counts:
         session = self._session(step.view)
         rows = self._rows(session, step.relation)
+        counts = self._stage_bag(session, step, rows)
+        if step.reserve is None:
+            return counts
+        before = session.sql(bags.count_stored(step)).collect()[0][0]
+        remaining = before + counts.inserted - counts.deleted
+        keeps_all = step.refilled is None
+        if step.refilled is not None and remaining < step.reserve.shown:
+            counts = self._stage_bag(session, step, self._rows(session, step.refilled))
+            remaining = before + counts.inserted - counts.deleted
+            keeps_all = True
+        # Of more rows than are kept the last ones were left out, or may have been.
+        self._outcome(step.view).keeps_all = keeps_all and remaining < step.reserve.kept
+        return counts
+
+    def _stage_bag(self, session: SparkSession, step: ComputeBag, rows: DataFrame) -> Counts:
         delta = self._staging.stage(session, step.name, rows, self._changed(step.view))
         counted = delta.selectExpr(
             f"coalesce(sum(CASE WHEN {WEIGHT} > 0 THEN {WEIGHT} END), 0) AS inserted",

@@ -44,6 +44,11 @@ def victims_by_value(step: ComputeBag, deleted: int) -> str:
     )
 
 
+def count_stored(step: ComputeBag) -> str:
+    """How many rows are stored."""
+    return f"SELECT count(*) FROM {_stored(step)}"
+
+
 def _stored(step: ComputeBag) -> str:
     return step.stored.table + at_version(step.stored.version, step.stored.options)
 

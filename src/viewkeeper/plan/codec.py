@@ -54,6 +54,7 @@ CODEC = Codec(
         timing.TargetLag,
         timing.Schedule,
         sources.SourceDefinition,
+        layout.Reserve,
         layout.Layout,
         hidden_state.Trial,
         expressions.Operand,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT, keep_for
 from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.first_rows import FirstRows, Order, first_rows
 from viewkeeper.algebra.relations import (
     Aggregate,
     Distinct,
@@ -26,9 +27,12 @@ from viewkeeper.algebra.relations import (
     Window,
     filled,
     map_children,
+    scans,
 )
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep
 from viewkeeper.algebra.summary_delta import ROW, Groups, folded
+from viewkeeper.define.sources import SOURCES
+from viewkeeper.sql.quoting import parse_path
 
 Types = Callable[[Relation], Mapping[str, str]]
 """Asks Spark for the types of a relation's columns; only analysis, no job."""
@@ -36,6 +40,20 @@ Types = Callable[[Relation], Mapping[str, str]]
 
 INNER = "_vk_inner"
 """Stands for the rows that are stored, in what is made of them."""
+
+_MOST_SHOWN = 10_000
+"""More rows than that are not kept beyond a LIMIT: they are put in order at every refresh."""
+_SPARE = 100
+"""So many rows are kept beyond a LIMIT at least, else as many again as it shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Of the first rows in an order so many are shown, and more are kept (:mod:`.algebra.first_rows`)."""
+
+    order: Order
+    shown: int
+    kept: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +74,8 @@ class Layout:
     top: Relation | None = None
     """What is made of the rows when they are read, where that is more than ``present`` and ``visible`` say:
     windows over groups, LIMIT. It reads them under the name of ``INNER``."""
+    reserve: Reserve | None = None
+    """What is kept of a bag that LIMIT shows the first rows of."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -65,6 +85,11 @@ class Layout:
     @property
     def has_hidden_rows(self) -> bool:
         return self.visible is not None
+
+    @property
+    def is_plain_bag(self) -> bool:
+        """Whether it holds the user's rows as they are, every copy a row."""
+        return self.groups is None and self.rows is not None and self.top is None
 
     @property
     def hashed(self) -> bool:
@@ -162,9 +187,17 @@ def layout_of(
     if isinstance(core, Aggregate):
         return _groups_layout(core, values, visible, dict(columns), types)
     below = None if as_shown else _groups_below_windows(relation)
-    if below is None:
-        return bag_layout(columns, relation)
-    return replace(layout_of(below, list(types(below).items()), types), top=_over(relation, below))
+    if below is not None:
+        return replace(layout_of(below, list(types(below).items()), types), top=_over(relation, below, below))
+    limit = None if as_shown else _innermost_limit(relation)
+    if limit is not None:
+        rows = Project(limit.child, keep(dict.fromkeys(name for name, _ in limit.order)))
+        return replace(
+            bag_layout(list(types(rows).items()), rows),
+            top=_over(relation, limit.child, rows),
+            reserve=Reserve(limit.order, limit.shown, limit.shown + max(limit.shown, _SPARE)),
+        )
+    return bag_layout(columns, relation)
 
 
 def _groups_below_windows(relation: Relation) -> Relation | None:
@@ -177,11 +210,24 @@ def _groups_below_windows(relation: Relation) -> Relation | None:
     return below if below is not None and isinstance(_peel(below)[0], Aggregate) else None
 
 
-def _over(relation: Relation, below: Relation) -> Relation:
+def _innermost_limit(relation: Relation) -> FirstRows | None:
+    """The LIMIT over rows around which there is nothing but filters, projections and windows: what these make
+    of few rows is found when they are read. Rows of a source that cannot be read again are not kept so: there
+    may be too few one day."""
+    found: FirstRows | None = None
+    while isinstance(relation, (Project, Filter, Window)):
+        found = first_rows(relation) or found
+        relation = relation.child
+    if found is None or found.shown > _MOST_SHOWN:
+        return None
+    return None if any(parse_path(scan.table)[0] == SOURCES for scan in scans(relation)) else found
+
+
+def _over(relation: Relation, below: Relation, stored: Relation) -> Relation:
     """The relation over stored rows in the place of ``below``."""
     if relation is below:
-        return Staged(INNER, tuple(Field(name, name) for name in below.columns))
-    return map_children(relation, lambda child: _over(child, below))
+        return Staged(INNER, tuple(Field(name, name) for name in stored.columns))
+    return map_children(relation, lambda child: _over(child, below, stored))
 
 
 def _peel(relation: Relation) -> tuple[Relation, Mapping[str, Scalar], Scalar | None]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from viewkeeper.algebra.conditions import is_on_table, stored_predicate
 from viewkeeper.algebra.deltas import Delta, apply, change_between, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.empty_terms import Extents, left_out
 from viewkeeper.algebra.expressions import Expression, Node
@@ -133,6 +134,27 @@ class ViewLeaves:
         _, outcome = self._parents[scan.table]
         missed = self._situation.changes.get(self._span(scan.table))
         return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
+
+    def excludes(self, relation: Filter) -> bool:
+        """As it was asked of the metadata of sources."""
+        if not self._situation.excluded or not is_on_table(relation):
+            return False
+        scan, predicate = stored_predicate(relation)
+        if scan.table in self._parents or scan.table not in self._view.vector:
+            return False
+        return (self._span(scan.table), predicate) in self._situation.excluded
+
+    def untouched(self, scan: Scan) -> bool:
+        """Its version is the same, or another one of the same rows."""
+        table, known = scan.table, self._view.vector
+        if table not in known:
+            return False
+        if table in self._parents:
+            parent, outcome = self._parents[table]
+            return outcome.strategy is Strategy.UNCHANGED and parent.snapshot == known[table]
+        if known[table] == self._situation.versions[table]:
+            return True
+        return self._situation.changes.get(self._span(table), self) is None
 
     def distinct(self, scan: Scan) -> Mapping[str, float]:
         """Of sources only; of a view the rows have to do."""

@@ -6,15 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewkeeper.algebra.deltas import Delta, consolidate
+from viewkeeper.algebra.deltas import Delta, apply, change_between, consolidate
 from viewkeeper.algebra.derived_changes import Upper, derived_changes
 from viewkeeper.algebra.estimates import SMALL_ROWS
+from viewkeeper.algebra.first_rows import first, up_to_last
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.preaggregation import preaggregation
 from viewkeeper.algebra.relations import Field, Filter, Project, Relation, SemiJoin, Staged, UnionAll, scans
 from viewkeeper.algebra.rules.delta import delta, insert_only
+from viewkeeper.algebra.rules.leaves import new
 from viewkeeper.algebra.rules.restrict import restrict
-from viewkeeper.algebra.scalars import column, compose, keep
+from viewkeeper.algebra.scalars import WEIGHT, column, compose, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,
     Groups,
@@ -33,6 +35,7 @@ from viewkeeper.algebra.summary_delta import (
 )
 from viewkeeper.plan.draft import Draft
 from viewkeeper.plan.expectations import check_dropped, check_rows
+from viewkeeper.plan.layout import Reserve
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves, difference
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.propagation import Propagation
@@ -83,7 +86,9 @@ class Maintaining:
         relation, groups = self.view.analysis.relation, self.view.layout.groups
         assert relation is not None
         leaves = self.draft.leaves(self.view, self.work.changed)
-        if groups is None:
+        if self.view.layout.reserve is not None:
+            planned = self._first_rows(self.view.layout.reserve, leaves)
+        elif groups is None:
             self.draft.extract_for(self.view, scans(relation))
             planned = self._bag(relation, leaves)
         else:
@@ -112,6 +117,42 @@ class Maintaining:
         draft.add(step)
         self._check(step.name, change)
         self._outcome(step.name)
+        installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
+        return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
+
+    def _first_rows(self, reserve: Reserve, leaves: ViewLeaves) -> Maintained | None:
+        """LIMIT: the rows that are kept beyond it tell which come next, as long as enough of them are left
+        (:mod:`viewkeeper.algebra.first_rows`)."""
+        draft, view, rows = self.draft, self.view, self.view.layout.rows
+        assert rows is not None
+        draft.extract_for(view, scans(rows))
+        change = delta(rows, leaves)
+        if change is None:
+            return None
+        stored, order = view.stored, reserve.order
+        refilled = None
+        if not view.keeps_all:
+            change = up_to_last(change, stored, order)
+            refilled = change_between(stored, first(new(rows, leaves), order, reserve.kept)).relation
+        kept = first(apply(stored, change), order, reserve.kept)
+        step = ComputeBag(
+            draft.name("delta"),
+            view.name,
+            change_between(stored, kept).relation,
+            draft.name("victims"),
+            stored,
+            view.layout.types,
+            reserve=reserve,
+            refilled=refilled,
+        )
+        draft.add(step)
+        visible = None
+        if self._is_seen:
+            made = Delta(Staged(step.name, tuple(Field(each, each) for each in (*stored.columns, WEIGHT))))
+            shown = difference(view.layout, apply(stored, made), stored)
+            visible = draft.visible(view, shown)
+            self._check(visible, shown)
+        self._outcome(visible)
         installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
         return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from viewkeeper.algebra.estimates import work_of_delta
+from viewkeeper.algebra.relations import Relation
+from viewkeeper.algebra.rules.delta import untouched
 from viewkeeper.plan.choice import DOUBT, MEASURED_DOUBT, STRICT, choose
 from viewkeeper.plan.common_deltas import CommonDeltas, Problem, choose_common
 from viewkeeper.plan.draft import Draft
@@ -21,6 +23,8 @@ from viewkeeper.plan.recomputing import Recomputing
 from viewkeeper.plan.sharing import SharedDelta, parents_first
 from viewkeeper.plan.situation import Joins, Situation, ViewInput
 from viewkeeper.plan.steps import EpochPlan, Publish, Strategy, ViewPlan, Work
+
+_UNTOUCHED = "no row that it reads changed"
 
 
 def plan_epoch(situation: Situation) -> EpochPlan:
@@ -73,11 +77,14 @@ class _Planner:
             return self._unchanged(view, "nothing changed", work, (), vector)
 
         obstacle = self._obstacle(view, changed)
+        moved = changed or (view.name,)
+        if obstacle is None and self._policy(view) != "full" and self._is_untouched(view):
+            # A compaction, say, or rows that its conditions leave out.
+            return self._unchanged(view, _UNTOUCHED, work, moved, vector)
         prices = () if obstacle else tuple(expected_prices(self._draft, view, work, changed))
         choice = choose(
             view.name, self._policy(view), obstacle, work, self._recomputed(view), prices, self._doubt
         )
-        moved = changed or (view.name,)
         if choice.strategy is Strategy.FULL:
             installer, upper = Recomputing(self._draft, view).plan(work)
             return ViewPlan(
@@ -95,8 +102,7 @@ class _Planner:
         expected = next((price.method for price in prices if price.method is not Method.FULLRECOMP), None)
         maintained = Maintaining(self._draft, view, work, expected).plan()
         if maintained is None:
-            # Versions moved, but no row that this view reads did: a compaction, say.
-            return self._unchanged(view, "no row that it reads changed", work, moved, vector)
+            return self._unchanged(view, _UNTOUCHED, work, moved, vector)
         return ViewPlan(
             view.name,
             Strategy.INCREMENTAL,
@@ -175,11 +181,22 @@ class _Planner:
         moved = list(changed)
         known = sum(self._known_delta(view, table) for table in moved)
         changed_rows = sum(self._delta_estimate(view, table) for table in moved)
-        relation = view.analysis.relation
-        groups = view.layout.groups
-        below = relation if groups is None else groups.child  # touched groups come from the storage
+        below = self._below(view)
         read = None if below is None else work_of_delta(below, self._draft.leaves(view))
         return Work(changed_rows, known, read, full)
+
+    def _is_untouched(self, view: ViewInput) -> bool:
+        below = self._below(view)
+        return below is not None and untouched(below, self._draft.leaves(view))
+
+    @staticmethod
+    def _below(view: ViewInput) -> Relation | None:
+        """What the change of a view is made of; touched groups come from the storage, and so do rows beyond a
+        LIMIT."""
+        layout = view.layout
+        if layout.groups is not None:
+            return layout.groups.child
+        return view.analysis.relation if layout.reserve is None else layout.rows
 
     def _known_delta(self, view: ViewInput, table: str) -> int:
         change = self._draft.change(view, table)

@@ -77,6 +77,8 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
             come, updated = updated, 0.0
     else:
         come, gone, updated = float(inserted), float(deleted), 0.0
+        if view.layout.reserve is not None:
+            come, gone = (min(each, float(view.layout.reserve.kept)) for each in (come, gone))
     return Sizes(
         base_rows=float(work.full),
         base_bytes=base_bytes,

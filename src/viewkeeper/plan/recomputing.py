@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from viewkeeper.algebra.first_rows import first
 from viewkeeper.algebra.relations import Field, Nothing, Relation, Scan, Staged
 from viewkeeper.algebra.rules.leaves import new
 from viewkeeper.define.clock import NOW, is_clock
@@ -51,16 +52,20 @@ class Recomputing:
 
     def _shown_rows(self, rows: Staged) -> str:
         """The staged name of the user's rows; the stored rows themselves where they are the same."""
-        if self.view.layout.groups is None:
+        if self.view.layout.groups is None and self.view.layout.top is None:
             return rows.name
         name = self.draft.name("shown")
         self.draft.add(ComputeVisible(name, self.view.name, self.view.layout.shown(rows)))
         return name
 
     def _query(self, work: Work) -> tuple[Relation | str, str | None]:
-        """A bag is recomputed by the user's own text; groups by the rows that are stored for them."""
+        """A bag is recomputed by the user's own text; groups by the rows that are stored for them, and so is
+        what is kept beyond a LIMIT."""
         view, leaves = self.view, self.draft.leaves(self.view)
-        groups = view.layout.groups
+        groups, reserve = view.layout.groups, view.layout.reserve
+        if reserve is not None and view.layout.rows is not None:
+            rows = first(new(view.layout.rows, leaves), reserve.order, reserve.kept)
+            return view.layout.as_stored(rows), None
         if groups is None or view.layout.rows is None:
             return self._text(leaves), None
         edge = self.draft.sharing.best_rows(view, groups, work.full)

@@ -43,6 +43,8 @@ def staged_by(step: Step, known: Iterable[str]) -> Counter[str]:
             read = staged_in(step.relation) + staged_in(after)
             del read[step.draft or ""]
             return read
+        case ComputeBag(refilled=after) if after is not None:
+            return staged_in(step.relation) + staged_in(after)
         case Share() | ComputeGroups() | ComputeBag() | ComputeVisible() | CheckRows():
             return staged_in(step.relation)
         case Install():
@@ -52,7 +54,7 @@ def staged_by(step: Step, known: Iterable[str]) -> Counter[str]:
 def relations_of(step: Step) -> tuple[Relation, ...]:
     """What a step computes, in our algebra."""
     match step:
-        case ComputeGroups(recomputed=after) if after is not None:
+        case ComputeGroups(recomputed=after) | ComputeBag(refilled=after) if after is not None:
             return step.relation, after
         case Share() | ComputeGroups() | ComputeBag() | ComputeVisible() | CheckRows():
             return (step.relation,)

@@ -78,7 +78,8 @@ def refuse_unsuitable(
         return
     if not is_bag:
         raise _error(
-            f"view {view}: {PROPERTY} is {asked!r}, but its rows are groups, or are always recomputed",
+            f"view {view}: {PROPERTY} is {asked!r}, but what is stored are groups, rows beyond a LIMIT, or "
+            "rows that are always recomputed",
             "Leave it out: there is but one way to store them.",
         )
     hard = [name for name, kind in columns.items() if not can_be_counted([kind])]

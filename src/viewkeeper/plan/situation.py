@@ -8,6 +8,7 @@ from enum import Enum
 
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.relations import Filter, TableAt
+from viewkeeper.algebra.scalars import Scalar
 from viewkeeper.analyse.analysis import Analysis
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.plan.layout import Layout
@@ -42,6 +43,8 @@ class ViewInput:
     """Whether equal rows were in the way the last time that some were deleted."""
     groups_when_whole: int | None = None
     """How many groups there were when each was last stored in one row, if it is stored in parts."""
+    keeps_all: bool = False
+    """Whether what is kept beyond a LIMIT is known to be all there is."""
 
     @property
     def stored(self) -> TableAt:
@@ -135,6 +138,8 @@ class Situation:
     """Of large sources that are read under a condition: rows of the files that it cannot skip."""
     extents: Mapping[tuple[Span, str], Extents] = field(default_factory=dict)
     """Of sources that changed: between which values some of their columns lie."""
+    excluded: frozenset[tuple[Span, Scalar]] = frozenset()
+    """Changes of sources that cannot meet conditions under which they are read, with these."""
     learned: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)
     """Of each view and part of its joins what was counted last."""
     rates: Rates = field(default_factory=lambda: BELIEVED)

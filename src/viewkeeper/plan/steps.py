@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from viewkeeper.algebra.relations import Relation, TableAt
-from viewkeeper.plan.layout import Layout
+from viewkeeper.plan.layout import Layout, Reserve
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.prices import Price
 from viewkeeper.plan.propagation import Propagation
@@ -95,7 +95,11 @@ class ComputeGroups:
 
 @dataclass(frozen=True, slots=True)
 class ComputeBag:
-    """Compute the net signed rows of a view, and which stored copies the deletions take."""
+    """Compute the net signed rows of a view, and which stored copies the deletions take.
+
+    With a ``reserve``, fewer rows may be left than the view shows. Then ``refilled`` is computed instead,
+    from all the rows there are; ``None``: what is stored is all of them.
+    """
 
     name: str
     view: str
@@ -105,6 +109,8 @@ class ComputeBag:
     types: tuple[str, ...]
     key: tuple[str, ...] = ()
     """Columns by which a stored row is found, if a key of the view is known."""
+    reserve: Reserve | None = None
+    refilled: Relation | None = None
 
 
 @dataclass(frozen=True, slots=True)

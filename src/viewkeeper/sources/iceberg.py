@@ -26,6 +26,7 @@ from viewkeeper.sources.iceberg_catalog import Standing, read_history, source_er
 from viewkeeper.sources.iceberg_changes import (
     AllRows,
     AppendedFiles,
+    BoundedFiles,
     ChangedFiles,
     ComparedSnapshots,
     IcebergChange,
@@ -239,7 +240,8 @@ class IcebergSource:
         if change.appended:
             only = None if change.appended_is_all else paths(change.appended)
             rows = sum(file.records for file in change.appended)
-            pieces.append(AppendedFiles(self._reader, segment.start, segment.end, rows, only))
+            bounded = BoundedFiles(change.appended, bounds)
+            pieces.append(AppendedFiles(self._reader, segment.start, segment.end, rows, only, bounded))
         pieces.append(ChangedFiles(self._reading(segment.start, segment.end), change, bounds))
         return pieces
 

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from viewkeeper.sources.iceberg_bounds import BoundColumn, pruning_predicate
+from viewkeeper.algebra.empty_terms import Extent
+from viewkeeper.sources.iceberg_bounds import BoundColumn, extent, pruning_predicate
 from viewkeeper.sources.iceberg_files import FileChange, FileEntry
 from viewkeeper.sources.iceberg_reader import TableReader
 from viewkeeper.sql.quoting import literal, quote
@@ -31,6 +32,30 @@ _PLACES: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenBounds:
+    """A type, and two values of it as SQL."""
+
+    type: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedFiles:
+    """Files, and the columns whose bounds are known of them."""
+
+    files: tuple[FileEntry, ...]
+    columns: tuple[BoundColumn, ...]
+
+    def extent(self, name: str) -> Extent | None:
+        """Between which values a column lies in all of them, if it is known."""
+        for at, column in enumerate(self.columns):
+            if column.name == name:
+                return extent(column, at, (file.bounded for file in self.files))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class AllRows:
     """Every row at a version is new."""
 
@@ -39,6 +64,7 @@ class AllRows:
     rows: int
 
     method = "all rows"
+    bounded = None
 
     @property
     def inserted(self) -> int:
@@ -61,6 +87,7 @@ class AppendedFiles:
     end: str
     rows: int
     files: tuple[str, ...] | None = None
+    bounded: BoundedFiles | None = None
 
     method = "appended files"
 
@@ -96,6 +123,13 @@ class ChangedFiles:
             f"deleted rows of {_count(change.grown, 'file')}" if change.grown else "",
         ]
         return ", ".join(part for part in parts if part)
+
+    @property
+    def bounded(self) -> BoundedFiles | None:
+        change = self.change
+        if change.grown is None:
+            return None
+        return BoundedFiles((*change.added, *change.removed, *change.grown), self.bound_columns)
 
     @property
     def inserted(self) -> int:
@@ -186,6 +220,7 @@ class ComparedSnapshots:
     rows_after: int
 
     method = "compared snapshots"
+    bounded = None
 
     @property
     def inserted(self) -> int:
@@ -227,6 +262,16 @@ class IcebergChange:
     @property
     def method(self) -> str:
         return ", ".join(dict.fromkeys(piece.method for piece in self.pieces))
+
+    def bounds(self, column: str) -> WrittenBounds | None:
+        """Between which values those of a column lie in all rows that changed, NULLs apart."""
+        found = [None if piece.bounded is None else piece.bounded.extent(column) for piece in self.pieces]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found) or not known:
+            return None
+        low, high = min(each.low for each in known), max(each.high for each in known)
+        written = BoundColumn(column, known[0].type)
+        return WrittenBounds(written.type, written.literal(low), written.literal(high))
 
     def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         """One, but for a second stretch that the incremental reader gives: Spark 4.1 loads a table once per

@@ -69,6 +69,7 @@ def scalar_value(scalar: Scalar, columns: tuple[str, ...], row: Row) -> Any:
         part if isinstance(part, str) else f"?{columns.index(part.name) + 1}" for part in scalar.parts
     )
     used = max((columns.index(name) + 1 for name in scalar.columns), default=0)
+    text = text.replace(" <=> ", " IS ")
     return _SQLITE.execute(f"SELECT {text}", row[:used]).fetchone()[0]
 
 

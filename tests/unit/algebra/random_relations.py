@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from bag_algebra import Bag, Row, evaluate
+from bag_algebra import Bag, Row, evaluate, scalar_value
 
+from viewkeeper.algebra.conditions import is_on_table, stored_predicate
 from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.empty_terms import Extent, Extents
 from viewkeeper.algebra.expressions import Expression, n_term
@@ -76,6 +77,19 @@ class MemoryLeaves:
 
     def delta_size(self, scan: Scan) -> int | None:
         return None
+
+    def excludes(self, relation: Filter) -> bool:
+        """As the changed rows are."""
+        if not is_on_table(relation):
+            return False
+        scan, predicate = stored_predicate(relation)
+        if scan.table not in self.changed:
+            return False
+        columns, rows = self.stored[f"{scan.table}@delta"]
+        return not any(scalar_value(predicate, columns, row) for row in rows)
+
+    def untouched(self, scan: Scan) -> bool:
+        return scan.table not in self.changed
 
     def distinct(self, scan: Scan) -> Mapping[str, float]:
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewkeeper.algebra.deltas import Delta
+from viewkeeper.algebra.estimates import excludes_input
 from viewkeeper.algebra.relations import (
     Aggregate,
     Constant,
@@ -21,6 +22,7 @@ from viewkeeper.algebra.relations import (
     TimeFilter,
     UnionAll,
     Window,
+    children,
 )
 from viewkeeper.algebra.rules import affected_keys, existence, join, linear, outer_join, time_filter, window
 from viewkeeper.algebra.rules.leaves import Leaves
@@ -41,6 +43,8 @@ def delta(relation: Relation, leaves: Leaves) -> Delta | None:
         case Constant():
             return None
         case Filter():
+            if leaves.excludes(relation):
+                return None
             return linear.filter_delta(relation, recur(relation.child))
         case TimeFilter():
             return time_filter.time_filter_delta(relation, recur(relation.child), leaves)
@@ -55,7 +59,11 @@ def delta(relation: Relation, leaves: Leaves) -> Delta | None:
         case UnionAll():
             return linear.union_delta(relation, [recur(child) for child in relation.inputs])
         case Join():
-            return join.join_delta(relation, [recur(child) for child in relation.inputs], leaves)
+            deltas = [
+                None if excludes_input(relation, at, leaves) else recur(child)
+                for at, child in enumerate(relation.inputs)
+            ]
+            return join.join_delta(relation, deltas, leaves)
         case OuterJoin():
             return outer_join.outer_join_delta(relation, leaves, recur, grows)
         case Exists():
@@ -87,3 +95,19 @@ def insert_only(relation: Relation, leaves: Leaves) -> bool:
             return all(insert_only(child, leaves) for child in inputs)
         case _:
             return False
+
+
+def untouched(relation: Relation, leaves: Leaves) -> bool:
+    """Whether it is certain that nothing changed that the relation reads, or could notice."""
+    match relation:
+        case Scan():
+            return leaves.untouched(relation)
+        case Filter() if leaves.excludes(relation):
+            return True
+        case Join():
+            return all(
+                excludes_input(relation, at, leaves) or untouched(child, leaves)
+                for at, child in enumerate(relation.inputs)
+            )
+        case _:
+            return all(untouched(child, leaves) for child in children(relation))

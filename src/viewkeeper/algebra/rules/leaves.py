@@ -39,6 +39,12 @@ class Leaves(Protocol):
     def delta_size(self, scan: Scan) -> int | None:
         """Rows of that delta, at most."""
 
+    def excludes(self, relation: Filter) -> bool:
+        """Whether it is certain that no changed row of a table meets these conditions."""
+
+    def untouched(self, scan: Scan) -> bool:
+        """Whether it is certain that no row of the table changed."""
+
     def distinct(self, scan: Scan) -> Mapping[str, float]:
         """How many values the stored columns of the table have, about, of those for which it is known."""
 
