@@ -61,6 +61,21 @@ def test_only_files_within_the_range_of_the_keys_are_read(
     assert "isnull" not in groups.split("LeftSemi")[1].splitlines()[0], "a key of one column, compared by ="
 
 
+def test_a_range_that_spares_less_than_half_of_a_table_is_no_condition(
+    shop: Warehouse, plans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would only make Iceberg put the dictionaries of all files in order."""
+    monkeypatch.setattr(executor, "FEW_KEYS", 0)
+    shop.spark.sql("INSERT INTO orders SELECT id * 99, DATE'2026-06-01', 'new' FROM range(3)")  # of 3 files
+    shop.refresh("joined", policy="incremental")
+    assert_exact(shop, "joined")
+    assert not bounds(plans, "default.lines", "o")
+    shop.spark.sql("INSERT INTO orders SELECT id, DATE'2026-06-01', 'new' FROM range(20, 30)")  # of one
+    shop.refresh("joined", policy="incremental")
+    assert_exact(shop, "joined")
+    assert bounds(plans, "default.lines", "o") == {("20", "29")}
+
+
 def test_few_keys_are_looked_up_one_by_one(shop: Warehouse, plans: list[str]) -> None:
     shop.spark.sql("INSERT INTO orders VALUES (7, DATE'2026-06-01', 'new'), (290, DATE'2026-06-01', 'new')")
     shop.refresh("joined", policy="incremental")

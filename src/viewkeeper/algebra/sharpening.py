@@ -3,15 +3,18 @@
 They are broadcast or not by their size; a key without NULLs is compared by ``=``; and where a table is
 searched for keys, the range of these is a condition on the table, too, so that the files outside it are
 skipped. (Spark would infer that condition, but for the wrong constraints that its checkpoints have.)
+
+A range that spares little is left out: with a condition on a column Iceberg first puts all values of its
+dictionaries in order, for each group of rows that it reads, which takes longer than to read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from viewkeeper.algebra.provenance import equated, staged_origin
+from viewkeeper.algebra.provenance import equated, origin, staged_origin
 from viewkeeper.algebra.relations import (
     Filter,
     Join,
@@ -19,6 +22,7 @@ from viewkeeper.algebra.relations import (
     Relation,
     SemiJoin,
     Staged,
+    TableAt,
     map_children,
     map_leaves,
 )
@@ -43,6 +47,10 @@ class Profile:
     keys: Mapping[str, Keys] = field(default_factory=dict)
 
 
+Spares: TypeAlias = Callable[[TableAt, str, Keys], bool]
+"""Whether a range of a stored column spares so much of a table that it is worth to be a condition."""
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A relation, and the values of the parameters in it."""
@@ -51,7 +59,7 @@ class Statement:
     values: Mapping[str, Any]
 
 
-def sharpened(relation: Relation, profiles: Mapping[str, Profile]) -> Statement:
+def sharpened(relation: Relation, profiles: Mapping[str, Profile], spares: Spares) -> Statement:
     """The relation with what is known by now of the staged results that it reads."""
 
     def known(leaf: Leaf) -> Relation:
@@ -60,7 +68,7 @@ def sharpened(relation: Relation, profiles: Mapping[str, Profile]) -> Statement:
         found = profiles[leaf.name]
         return replace(leaf, rows=found.rows, never_null=found.never_null)
 
-    bounds = _Bounds(profiles)
+    bounds = _Bounds(profiles, spares)
     bounded = bounds.on(map_leaves(relation, known)) if profiles else relation
     return Statement(bounded, bounds.values)
 
@@ -68,15 +76,18 @@ def sharpened(relation: Relation, profiles: Mapping[str, Profile]) -> Statement:
 class _Bounds:
     """What is known of keys, as conditions on what is searched for them."""
 
-    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+    def __init__(self, profiles: Mapping[str, Profile], spares: Spares) -> None:
         self._profiles = profiles
+        self._spares = spares
         self.values: dict[str, Any] = {}
 
     def on(self, relation: Relation) -> Relation:
         relation = map_children(relation, self.on)
         match relation:
             case SemiJoin(child, keys, on, anti=False):
-                found = [self._among(left, self._bounding(relation, keys, right)) for left, right in on]
+                found = [
+                    self._among(child, left, self._bounding(relation, keys, right)) for left, right in on
+                ]
                 return replace(relation, child=_where(child, found))
             case Join():
                 return self._joined(relation)
@@ -89,7 +100,7 @@ class _Bounds:
             keys = self._keys(relation.inputs[keys_at], key)
             # Texts are ordered otherwise than the numbers that they may be compared with.
             if keys is not None and not isinstance(keys.least, str):
-                found[searched_at].append(self._among(name, keys))
+                found[searched_at].append(self._among(relation.inputs[searched_at], name, keys))
         inputs = zip(relation.inputs, found, strict=True)
         return replace(relation, inputs=tuple(_where(child, conditions) for child, conditions in inputs))
 
@@ -105,12 +116,15 @@ class _Bounds:
         staged, stored = found
         return self._profiles[staged.name].keys.get(stored)
 
-    def _among(self, name: str, keys: Keys | None) -> Scalar | None:
+    def _among(self, searched: Relation, name: str, keys: Keys | None) -> Scalar | None:
         if keys is None:
             return None
         if keys.values:
             listed = ", ".join(self._bound(value) for value in keys.values)
             return compose(column(name), f" IN ({listed})")
+        held = origin(searched, name)
+        if held is not None and isinstance(held[0], TableAt) and not self._spares(held[0], held[1], keys):
+            return None
         return compose(column(name), f" BETWEEN {self._bound(keys.least)} AND {self._bound(keys.most)}")
 
     def _bound(self, value: Any) -> str:

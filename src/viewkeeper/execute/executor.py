@@ -25,7 +25,7 @@ from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
 from viewkeeper.execute.crew import Crew, crew
 from viewkeeper.execute.installing import InstallContext, Installed, Installing
-from viewkeeper.execute.profiles import profile
+from viewkeeper.execute.profiles import profile, spares
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
 from viewkeeper.execute.tuning import METADATA, tuning_for
@@ -264,7 +264,8 @@ class Executor:
 
     def _rows(self, session: SparkSession, relation: Relation) -> DataFrame:
         with self._lock:
-            statement = sharpened(relation, self._profiles)
+            profiles = dict(self._profiles)
+        statement = sharpened(relation, profiles, partial(spares, session))
         text = print_relation(statement.relation)
         return session.sql(text, args=dict(statement.values)) if statement.values else session.sql(text)
 
