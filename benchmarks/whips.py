@@ -132,12 +132,14 @@ class Lake:
             )
         self.changed.clear()
 
-    def change(self, table: str, percent: float) -> None:
-        """Change so many of the lines; all copies of a line alike."""
+    def change(self, table: str, percent: float, *, parts: bool = False) -> None:
+        """Change so many of the lines; all copies of a line alike. ``parts``: those that they are of, too,
+        which are all that LO_2 shows of them."""
         self.batches += 1
         self.changed.add(table)
         lot = f"pmod(xxhash64(l_orderkey, l_linenumber, {self.batches}), 10000) < {round(100 * percent)}"
-        self.wh.spark.sql(f"UPDATE {table} SET l_quantity = l_quantity + 1 WHERE {lot}")
+        also = ", l_partkey = l_partkey + IF(l_partkey % 2 = 0, 1, -1)" if parts else ""
+        self.wh.spark.sql(f"UPDATE {table} SET l_quantity = l_quantity + 1{also} WHERE {lot}")
 
     def measure(
         self, query: str, percent: float, ways: Sequence[Way], table: str = "lineitem", upper: str = ""
@@ -157,7 +159,7 @@ class Lake:
         self.wh.options = vk.Options(install=way.method)
         taken = []
         for _ in range(WARM_UP + self.rounds):
-            self.change(table, percent)
+            self.change(table, percent, parts=bool(upper))
             with _looking_up() if way.by_value else nullcontext():
                 epoch = self.wh.refresh(policy=way.policy)
             timed = next(

@@ -111,8 +111,18 @@ def define(
     def referee(sql: str) -> list[tuple[str, str]]:
         return engine.catalog.schema(_as_redefined(sql, resolver, redefined), pins)
 
+    def explained(sql: str) -> str:
+        return engine.catalog.explained(_as_redefined(sql, resolver, redefined), pins)
+
     def read(query: str) -> Analysis:
-        return analyse(query, session=pins, resolve=resolver, referee=referee, candidates=resolver.near)
+        return analyse(
+            query,
+            session=pins,
+            resolve=resolver,
+            referee=referee,
+            candidates=resolver.near,
+            explained=explained,
+        )
 
     analysis = read(definition.query)
     if definition.expectations:

@@ -154,12 +154,26 @@ def test_only_the_edges_are_read(shop: Warehouse, at: Callable[[datetime], None]
         ("SELECT system.builtin.current_date() AS d FROM sales", "VK-NONDETERMINISTIC"),
         ("SELECT id FROM sales WHERE unix_timestamp() > qty", "VK-NONDETERMINISTIC"),
         ("SELECT transform(array(day), d -> d > current_date) AS x FROM sales", "VK-NONDETERMINISTIC"),
+        ("SELECT id FROM sales WHERE day >= 'today'", "VK-NONDETERMINISTIC"),
+        ("SELECT id FROM sales WHERE day IN ('2026-03-10', ' Yesterday ')", "VK-NONDETERMINISTIC"),
+        ("SELECT id, coalesce(day, 'tomorrow') AS day FROM sales", "VK-NONDETERMINISTIC"),
+        ("SELECT id FROM sales WHERE cast(day AS TIMESTAMP) < 'now'", "VK-NONDETERMINISTIC"),
     ],
 )
 def test_refused(shop: Warehouse, query: str, code: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         shop.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
     assert refused.value.code == code
+
+
+def test_beside_a_text_today_is_a_word(shop: Warehouse) -> None:
+    shop.spark.sql("CREATE TABLE said (day STRING, today STRING)")
+    shop.spark.sql("INSERT INTO said VALUES ('today', '2026-01-01'), ('now', '2026-01-01')")
+    shop.sql(
+        "CREATE MATERIALIZED VIEW words AS SELECT day, 'tomorrow' AS next, CAST(today AS DATE) AS d "
+        "FROM said WHERE day = 'today'"
+    )
+    assert [row.day for row in shop.sql("SELECT day FROM words").collect()] == ["today"]
 
 
 def test_a_column_of_that_name_goes_first(shop: Warehouse, at: Callable[[datetime], None]) -> None:

@@ -27,7 +27,7 @@ from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
 from viewkeeper.analyse.qualify import without_qualify
 from viewkeeper.analyse.queries import QueryReader
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
-from viewkeeper.analyse.refusals import refuse
+from viewkeeper.analyse.refusals import refuse, refuse_special_dates
 from viewkeeper.analyse.scopes import Names
 from viewkeeper.analyse.spark_errors import SparkError, translate_spark_error
 from viewkeeper.analyse.tidy import named, prune
@@ -50,13 +50,14 @@ def analyse(
     referee: Referee,
     columns: Sequence[str] = (),
     candidates: Callable[[], Iterable[str]] = tuple,
+    explained: Callable[[str], str] = lambda query: "",
 ) -> Analysis:
     """Read the query of a view.
 
     ``resolve`` knows the tables, by their names as the query writes them. ``referee`` returns the schema
     that Spark gives to a SQL text, or raises what Spark says against it. ``columns`` are the names that
     the view gives to its columns, if not the query's own; ``candidates`` lists tables, for the hint when
-    one is not found."""
+    one is not found; ``explained`` is the plan that Spark makes of a text."""
     try:
         text = tokenize(query)
     except NotParsed as error:
@@ -66,6 +67,7 @@ def analyse(
     refuse_paths(text, resolve)
     original = text.sql[: text.tokens[-1].end + 1]
     schema = _ask(referee, original, candidates)
+    refuse_special_dates(text, lambda: explained(original))
     names = _output_names(schema, columns)
     text, said = _clocked(text, session.time_zone, resolve, schema, referee)
     text, said = _canonical(text, schema, said, referee)

@@ -1,4 +1,5 @@
-"""What no view may be: refused on the tokens alone, before Spark sees the text.
+"""What no view may be: refused on the tokens alone, before Spark sees the text; but for words that are dates
+only where Spark takes them for some.
 
 ``spark.sql`` runs commands at once, so whatever is not a query must be stopped here, and so must whatever
 reads files by their path or calls into the JVM. Working on tokens, these rules also hold for queries whose
@@ -7,6 +8,7 @@ structure cannot be read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 
@@ -38,6 +40,7 @@ PATH_FORMATS = {
 }
 _FILE_FUNCTIONS = {"read_files", "cloud_files", "read_kafka", "read_state", "files", "csv", "parquet", "json"}
 _SPECIAL_DATES = {"now", "today", "yesterday", "tomorrow"}
+_CAST_TO_DATE = re.compile(rf"\bcast\(\s*({'|'.join(sorted(_SPECIAL_DATES))})\s+as (?:date|timestamp)", re.I)
 _DATE_TYPES = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
 _DATE_FUNCTIONS = {"CAST", "TO_DATE", "TO_TIMESTAMP", "TRY_TO_DATE", "TRY_TO_TIMESTAMP", "TRY_CAST"}
 _ONE_SELECT = "A view is defined by exactly one SELECT (or WITH … SELECT)."
@@ -105,18 +108,36 @@ def _functions_are_allowed(text: SqlText) -> None:
 
 def _has_no_special_dates(text: SqlText) -> None:
     """``DATE 'today'`` is the clock in a disguise."""
-    for index, token in enumerate(text.tokens):
-        if not _is_string(text, index) or token.text.strip().lower() not in _SPECIAL_DATES:
-            continue
+    for index in _special_dates(text):
         typed = text.word(index - 1) in _DATE_TYPES
         called = text.word(index - 1) == "(" and text.word(index - 2) in (*_DATE_TYPES, *_DATE_FUNCTIONS)
         if typed or called:
-            raise DefinitionError(
-                f"'{token.text}' means another day each time",
-                code="VK-NONDETERMINISTIC",
-                hint="Write current_date or current_timestamp(), which the epoch pins.",
-                position=text.position(index),
-            )
+            raise _special_date(text, index)
+
+
+def refuse_special_dates(text: SqlText, explained: Callable[[], str]) -> None:
+    """So is ``'today'`` beside a date (``day >= 'today'``, ``coalesce(day, 'today')``); beside a text it is
+    just a word. Where it is cast, Spark's plan says so: there a column would have a number (``today#7``)."""
+    found = list(_special_dates(text))
+    cast = _CAST_TO_DATE.search(explained()) if found else None
+    if cast is not None:
+        named = (at for at in found if text.tokens[at].text.strip().lower() == cast[1].lower())
+        raise _special_date(text, next(named, found[0]))
+
+
+def _special_dates(text: SqlText) -> Iterator[int]:
+    for index, token in enumerate(text.tokens):
+        if _is_string(text, index) and token.text.strip().lower() in _SPECIAL_DATES:
+            yield index
+
+
+def _special_date(text: SqlText, index: int) -> DefinitionError:
+    return DefinitionError(
+        f"'{text.tokens[index].text}' means another day each time",
+        code="VK-NONDETERMINISTIC",
+        hint="Write current_date or current_timestamp(), which the epoch pins.",
+        position=text.position(index),
+    )
 
 
 def _names_are_written_out(text: SqlText) -> None:

@@ -86,6 +86,10 @@ class Catalog:
         fields = self._sessions.pinned(pins).sql(query).schema.fields
         return [(field.name, field.dataType.simpleString()) for field in fields]
 
+    def explained(self, query: str, pins: SessionPins) -> str:
+        """The plans that Spark makes of a query."""
+        return str(self._sessions.pinned(pins).sql(f"EXPLAIN EXTENDED {query}").collect()[0][0])
+
     def types(self, relation: Relation, pins: SessionPins) -> Mapping[str, str]:
         """The types of a relation's columns."""
         return dict(
