@@ -157,8 +157,7 @@ class Subqueries:
         """The value of a subquery, as an expression over what it will be joined with."""
         match node:
             case exp.Not() if isinstance(inner := _unwrapped(node.this), exp.In) and _is_subquery(inner):
-                self._stop_inside_conditions(node)
-                return self._not_in(inner, read)
+                return compose("NOT ", self._in(inner, read))
             case exp.In() if _is_subquery(node):
                 return self._in(node, read)
             case exp.Exists():
@@ -204,30 +203,36 @@ class Subqueries:
             self._joined.append(lambda left: Exists(left, some(left), (*found.ties, missing), anti=True))
 
     def _in(self, node: exp.In, read: ReadOuter) -> Scalar:
-        """x IN (…) beside other conditions. Where it is unknown, Spark takes it for false there."""
-        self._stop_inside_conditions(node)
+        """x IN (…) beside other conditions, of which it matters only whether they are true: so x IN (…) must
+        be, or, under NOT, must neither be true nor unknown. Spark sees it in the same way."""
+        negated = self._is_negated(node)
         found = self._pairs(node, read)
-        return column(self._mark(found.among, found.equal))
+        return self._maybe(found) if negated else column(self._mark(found.among, found.equal))
 
-    def _stop_inside_conditions(self, node: exp.Expr) -> None:
-        """Taking unknown for false is right beside AND and OR; NOT and comparisons tell the two apart."""
-        for ancestor in _around(node):
-            if isinstance(ancestor, exp.Not | exp.Binary | exp.Is) and not isinstance(
-                ancestor, exp.Connector
-            ):
+    def _is_negated(self, node: exp.In) -> bool:
+        """Whether it stands under an odd number of NOTs. These may be moved inwards, through AND and OR, if a
+        condition is made of nothing else. Comparisons tell unknown from false, and so may NOT elsewhere."""
+        around = list(_around(node))
+        condition = isinstance(around[-1].parent if around else node.parent, exp.Where | exp.Having)
+        moves = condition and all(isinstance(each, exp.Not | exp.Paren | exp.Connector) for each in around)
+        direct = next((each for each in around if not isinstance(each, exp.Paren)), None)
+        for each in around:
+            is_not = isinstance(each, exp.Not) and each is not direct
+            compares = isinstance(each, exp.Binary | exp.Is) and not isinstance(each, exp.Connector)
+            if compares or (is_not and not moves):
                 raise self.reader.stop(ReasonCode.SUBQUERY_EXPRESSION, node)
+        return sum(isinstance(each, exp.Not) for each in around) % 2 == 1
 
-    def _not_in(self, node: exp.In, read: ReadOuter) -> Scalar:
-        """x NOT IN (…) beside other conditions: false where it is unknown, too."""
-        found = self._pairs(node, read)
+    def _maybe(self, found: _Pairs) -> Scalar:
+        """Whether x IN (…) is true or unknown."""
         x = found.only
         if x is None:
-            return compose("NOT ", column(self._mark(found.among, found.not_unequal)))
+            return column(self._mark(found.among, found.not_unequal))
         equal = self._mark(found.among, found.equal)
         null = self._mark(found.null, found.ties)
         there = self._mark(self._some(found), found.ties)
         return compose(
-            "NOT (", column(equal), " OR ", column(null), " OR (", x, " IS NULL AND ", column(there), "))"
+            "(", column(equal), " OR ", column(null), " OR (", x, " IS NULL AND ", column(there), "))"
         )
 
     def _pairs(self, node: exp.In, read: ReadOuter) -> _Pairs:

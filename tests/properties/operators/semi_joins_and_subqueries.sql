@@ -15,3 +15,6 @@ SELECT id, nation IN (SELECT cid FROM o) AS i FROM c WHERE bal > 0 OR nation NOT
 SELECT id, EXISTS (SELECT 1 FROM o WHERE o.total < c.bal) AS e FROM c;
 SELECT id FROM c WHERE bal > 100 OR id IN (SELECT CAST(cid AS STRING) FROM o UNION ALL SELECT '0' || cid FROM o);
 SELECT l1.oid, count(*) AS n FROM l l1 WHERE EXISTS (SELECT 1 FROM l l2 WHERE l2.oid = l1.oid AND l2.part <> l1.part) AND NOT EXISTS (SELECT 1 FROM l l3 WHERE l3.oid = l1.oid AND l3.part <> l1.part AND l3.qty > 2) GROUP BY l1.oid;
+SELECT id FROM c WHERE NOT (bal > 2 AND nation IN (SELECT cid FROM o WHERE total > 2));
+SELECT id FROM c WHERE NOT (bal > 2 OR nation NOT IN (SELECT cid FROM o WHERE o.total < c.bal));
+SELECT id FROM c WHERE NOT (NOT (nation IN (SELECT cid FROM o) OR bal = 1) AND (id, nation) IN (SELECT cid, cid FROM o));

@@ -63,9 +63,11 @@ NOT_READ = [
     "SELECT last_value(qty) OVER (ORDER BY item) AS a FROM pos",
     "SELECT nth_value(qty, 2) OVER (ORDER BY item) AS a FROM pos",
     "SELECT first_value(qty) IGNORE NULLS OVER (ORDER BY item) AS a FROM pos",
-    # Unknown is not false under NOT.
-    "SELECT qty AS a FROM pos WHERE NOT (qty = 1 OR store NOT IN (SELECT store FROM stores))",
-    "SELECT qty AS a FROM pos WHERE NOT (qty = 1 AND store IN (SELECT store FROM stores))",
+    # Unknown is not false in a comparison, nor under NOT beside what is no condition.
+    "SELECT qty AS a FROM pos WHERE (store IN (SELECT store FROM stores)) = (qty = 1)",
+    "SELECT qty AS a FROM pos WHERE (store NOT IN (SELECT store FROM stores)) IS NULL",
+    "SELECT NOT (qty = 1 AND store IN (SELECT store FROM stores)) AS a FROM pos",
+    "SELECT qty AS a FROM pos WHERE if(NOT (qty = 1 AND store IN (SELECT store FROM stores)), qty, 0) > 1",
     # One value of several equal ones; a generator that makes no row.
     "SELECT (SELECT DISTINCT city FROM stores s WHERE s.store = p.store) AS a FROM pos p",
     "SELECT i.qty AS a FROM items i WHERE EXISTS (SELECT explode(p.tags) FROM pos p WHERE p.item = i.item)",

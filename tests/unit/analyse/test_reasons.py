@@ -15,7 +15,7 @@ from viewkeeper.analyse.reasons import ReasonCode
 # The query, the code, and the words at which the reason points.
 CASES = [
     (
-        "SELECT qty FROM pos WHERE NOT (qty > 1 AND store IN (SELECT store FROM stores))",
+        "SELECT qty FROM pos WHERE (qty > 1) = (store IN (SELECT store FROM stores))",
         "SUBQUERY_EXPRESSION",
         None,
     ),
