@@ -55,6 +55,9 @@ V_SFWG = (
 )
 V_SFW = f"SELECT l_orderkey, l_linenumber, c_custkey, l_extendedprice, n_name {Q10_FROM}"
 
+OTHER_PART = "l_partkey = l_partkey + IF(l_partkey % 2 = 0, 1, -1)"
+"""All that LO_2 shows of a line is its part."""
+
 CNT = "TBLPROPERTIES ('viewkeeper.representation' = 'cnt')"
 DUP = "TBLPROPERTIES ('viewkeeper.representation' = 'dup')"
 APPEND = "TBLPROPERTIES ('viewkeeper.install' = 'sdappend')"
@@ -132,14 +135,13 @@ class Lake:
             )
         self.changed.clear()
 
-    def change(self, table: str, percent: float, *, parts: bool = False) -> None:
-        """Change so many of the lines; all copies of a line alike. ``parts``: those that they are of, too,
-        which are all that LO_2 shows of them."""
+    def change(self, table: str, percent: float, also: Sequence[str] = ()) -> None:
+        """Change the quantity of so many lines, and what else is to be set; all copies of a line alike."""
         self.batches += 1
         self.changed.add(table)
         lot = f"pmod(xxhash64(l_orderkey, l_linenumber, {self.batches}), 10000) < {round(100 * percent)}"
-        also = ", l_partkey = l_partkey + IF(l_partkey % 2 = 0, 1, -1)" if parts else ""
-        self.wh.spark.sql(f"UPDATE {table} SET l_quantity = l_quantity + 1{also} WHERE {lot}")
+        values = ", ".join(("l_quantity = l_quantity + 1", *also))
+        self.wh.spark.sql(f"UPDATE {table} SET {values} WHERE {lot}")
 
     def measure(
         self, query: str, percent: float, ways: Sequence[Way], table: str = "lineitem", upper: str = ""
@@ -159,7 +161,7 @@ class Lake:
         self.wh.options = vk.Options(install=way.method)
         taken = []
         for _ in range(WARM_UP + self.rounds):
-            self.change(table, percent, parts=bool(upper))
+            self.change(table, percent, (OTHER_PART,) if upper else ())
             with _looking_up() if way.by_value else nullcontext():
                 epoch = self.wh.refresh(policy=way.policy)
             timed = next(

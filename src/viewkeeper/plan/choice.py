@@ -21,7 +21,7 @@ DOUBT = 0.5
 """Seconds by which prices that were not measured here may err: within them deltas are used, so that views
 which read this one get small changes."""
 MEASURED_DOUBT = 0.1
-"""The same, of prices that ``viewkeeper calibrate`` measured here."""
+"""The same, of prices that ``viewkeeper calibrate`` measured here, for views that others read."""
 
 STRICT = "incremental strict"
 POLICIES = ("auto", "incremental", STRICT, "full")

@@ -83,7 +83,7 @@ class _Planner:
             return self._unchanged(view, _UNTOUCHED, work, moved, vector)
         prices = () if obstacle else tuple(expected_prices(self._draft, view, work, changed))
         choice = choose(
-            view.name, self._policy(view), obstacle, work, self._recomputed(view), prices, self._doubt
+            view.name, self._policy(view), obstacle, work, self._recomputed(view), prices, self._doubt(view)
         )
         if choice.strategy is Strategy.FULL:
             installer, upper = Recomputing(self._draft, view).plan(work)
@@ -128,9 +128,10 @@ class _Planner:
         self._draft.outcomes[view.name] = ParentOutcome(Strategy.UNCHANGED, None, None, 0)
         return ViewPlan(view.name, Strategy.UNCHANGED, None, reason, work, moved, vector)
 
-    @property
-    def _doubt(self) -> float:
-        return DOUBT if self._situation.rates == BELIEVED else MEASURED_DOUBT
+    def _doubt(self, view: ViewInput) -> float:
+        if self._situation.rates == BELIEVED:
+            return DOUBT
+        return MEASURED_DOUBT if self._draft.has_children(view) else 0.0
 
     def _policy(self, view: ViewInput) -> str:
         policy = self._situation.policy or view.definition.policy or "auto"

@@ -31,7 +31,8 @@ class Operation(Enum):
     """Extract changed rows, and run a delta expression over them and the operands that they are joined
     with. To find deleted rows, those of their files are read, too."""
     TOUCH = "touch"
-    """Find the stored groups that a summary-delta touches, and combine them with it."""
+    """Find the stored groups that a summary-delta touches, and combine them with it; or the stored rows of a
+    bag that are equal to deleted ones."""
     MERGE = "merge"
     """One MERGE of touched groups."""
     DELETE_ROWS = "delete rows"
@@ -127,6 +128,8 @@ class Sizes:
     updated: float = 0.0
     grouped: bool = False
     joined_rows: float = 0.0
+    copies: bool = False
+    """Whether equal rows are stored, so that those to delete must be looked up by all their columns."""
 
     @property
     def touched(self) -> float:
@@ -201,6 +204,8 @@ def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
                 installs=True,
             )
         case Method.SDBATCH | Method.KEYINSTALL | Method.GENINSTALL:
+            if gone and sizes.copies and method is Method.GENINSTALL:
+                yield Load(Operation.TOUCH, sizes.stored_rows, _stored_bytes(sizes), gone, installs=True)
             if gone:
                 by_key = method is Method.KEYINSTALL
                 delete = Operation.DELETE_BY_KEY if by_key else Operation.DELETE_ROWS

@@ -92,6 +92,7 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
         updated=updated,
         grouped=groups is not None,
         joined_rows=float(joined_rows(relation, leaves)),
+        copies=view.has_copies,
     )
 
 
