@@ -98,7 +98,7 @@ def rows_read(spark: SparkSession, query: str, values: Mapping[str, object] | No
     """About how many rows a query reads from the files of its only table that it cannot skip, without a job;
     ``None`` where Spark does not tell. ``values``: those of its parameters."""
     try:
-        told = spark.sql(f"EXPLAIN COST {query}", args=dict(values or {})).collect()[0][0]
+        told = spark.sql(f"EXPLAIN COST {query}", args=dict(values) if values else None).collect()[0][0]
     except PySparkException:
         return None  # a condition that needs the definition's own settings, say
     optimized = told.partition("== Physical Plan ==")[0]
