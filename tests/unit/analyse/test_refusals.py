@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 from shop import PINS, Referee, read, resolve
 
+from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.reading import analyse
+from viewkeeper.analyse.refusals import refuse_special_dates
 from viewkeeper.errors import DefinitionError
 
 CASES = [
@@ -137,6 +139,30 @@ def test_tables_that_the_refilled_text_does_not_read_alike() -> None:
     with pytest.raises(DefinitionError) as refusal:
         analyse("SELECT qty AS a FROM pos", session=PINS, resolve=resolve, referee=lambda _: next(schemas))
     assert refusal.value.code == "VK-NOT-UNDERSTOOD"
+
+
+@pytest.mark.parametrize(
+    ("plan", "refused"),
+    [
+        ("Filter (day#1 >= cast(today as date))", True),
+        ("Project [coalesce(at#1, cast( Today  as timestamp_ntz))]", True),
+        ("Filter (word#1 = today)", False),
+        ("Project [cast(today#7 as date) AS d#8]", False),
+    ],
+)
+def test_words_that_spark_reads_as_dates(plan: str, refused: bool) -> None:
+    text = tokenize("SELECT 'Now' AS n FROM pos WHERE day >= ' today'")
+    if not refused:
+        refuse_special_dates(text, lambda: plan)
+        return
+    with pytest.raises(DefinitionError) as error:
+        refuse_special_dates(text, lambda: plan)
+    assert error.value.code == "VK-NONDETERMINISTIC"
+    assert str(error.value.position) == "line 1, column 41"
+
+
+def test_no_plan_is_asked_for_without_such_a_word() -> None:
+    refuse_special_dates(tokenize("SELECT today FROM pos"), lambda: pytest.fail("it was"))
 
 
 def test_a_clock_needs_a_time_zone() -> None:
