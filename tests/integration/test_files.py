@@ -302,6 +302,12 @@ def test_a_key_that_comes_twice_is_named(wh: Warehouse, inbox: Path):
         ("path '{inbox}', format 'csv', header 'true', key 'nope'", "VK-SOURCE-OPTION"),
         ("path '{inbox}', format 'csv', schema 'id NOSUCHTYPE'", "VK-SOURCE-OPTION"),
         ("path '{inbox}', format 'csv', header 'true', where 'rand() < 0.5'", "VK-NONDETERMINISTIC"),
+        (
+            "path '{inbox}', format 'csv', header 'true', where \"DATE'2026-01-01' < 'today'\"",
+            "VK-NONDETERMINISTIC",
+        ),
+        ("path '{inbox}', format 'csv', header 'true', where 'now() > id'", "VK-NONDETERMINISTIC"),
+        ("path '{inbox}', format 'csv', header 'true', where 'current_date > id'", "VK-NONDETERMINISTIC"),
         ("path '{inbox}', format 'csv', header 'true', where 'nope = 1'", "VK-SOURCE-OPTION"),
         ("path '{inbox}/nowhere', format 'csv'", "VK-FILES-NONE"),
         ("path '{inbox}', format 'parquet'", "VK-FILES-UNREADABLE"),

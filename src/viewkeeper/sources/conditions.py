@@ -8,14 +8,15 @@ need not send rows that Spark would throw away::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from viewkeeper.analyse.parsing import NotParsed, parse, tokenize
-from viewkeeper.analyse.refusals import refuse
+from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
+from viewkeeper.analyse.refusals import nondeterministic, refuse, refuse_special_dates
+from viewkeeper.define.clock import FUNCTIONS
 from viewkeeper.errors import DefinitionError
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.postgres_server import quoted, text_literal
@@ -48,8 +49,10 @@ def require_condition(
     try:
         row = nulls((column.name, column.type) for column in columns)
         query = f"SELECT 1 FROM ({row}) AS t WHERE ({condition}\n)"
-        refuse(tokenize(query))
+        text = tokenize(query)
+        refuse(text)
         alone = tokenize(condition)
+        _refuse_clocks(alone, {column.name.casefold() for column in columns})
         words = [alone.word(index) for index in range(len(alone.tokens))]
         opened = {word for before, word in pairwise(words) if before == "("}
         if "SELECT" in words or opened & {"TABLE", "VALUES", "FROM", "WITH"}:
@@ -57,6 +60,7 @@ def require_condition(
         if min(accumulate({"(": 1, ")": -1}.get(word, 0) for word in words), default=0) < 0:
             raise DefinitionError("it closes a bracket that it did not open", code="VK-SOURCE-OPTION")
         _ = spark.sql(query).schema
+        refuse_special_dates(text, lambda: spark.sql(f"EXPLAIN EXTENDED {query}").collect()[0][0])
     except DefinitionError as error:
         raise DefinitionError(
             f"source {source}: the condition {condition}: {error.message}",
@@ -71,6 +75,16 @@ def require_condition(
             code="VK-SOURCE-OPTION",
             hint=f"It is Spark's SQL, over the columns that are kept: {', '.join(c.name for c in columns)}.",
         ) from None
+
+
+def _refuse_clocks(text: SqlText, columns: Set[str]) -> None:
+    """A view may read the clock, which its epoch pins; what was kept of a source is not looked at again."""
+    for index, token in enumerate(text.tokens):
+        name = token.text.lower()
+        called = text.word(index + 1) == "("
+        bare = name not in columns and text.word(index - 1) != "."
+        if name in FUNCTIONS and text.is_name(index) and (called or bare):
+            raise nondeterministic(text, index, name)
 
 
 def pushed(condition: str | None, types: Mapping[str, PostgresType]) -> str:
