@@ -13,7 +13,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,15 +29,16 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_catalog_of_another_name_and_a_ledger_in_postgresql(
-    spark: SparkSession, tmp_path: Path, postgres: str
+    spark: SparkSession, tmp_path: Path, postgres_schema: Callable[[], str]
 ) -> None:
+    ledger = postgres_schema()
     session = spark.newSession()
     for key, value in catalog_settings("other", tmp_path).items():
         session.conf.set(key, value)
     session.sql("CREATE NAMESPACE other.shop")
     session.sql("USE other.shop")
     make_sales(session)
-    with vk.connect(spark=session, catalog="other", ledger=postgres) as warehouse:
+    with vk.connect(spark=session, catalog="other", ledger=ledger) as warehouse:
         warehouse.sql(
             "CREATE MATERIALIZED VIEW by_store AS SELECT store, sum(qty) AS t FROM sales GROUP BY 1"
         )
@@ -50,7 +51,7 @@ def test_a_catalog_of_another_name_and_a_ledger_in_postgresql(
         assert warehouse.sql("SELECT t FROM grand").collect()[0][0] == 12
         assert warehouse.spark is session
         assert warehouse.views() == ["other.shop.by_store", "other.shop.grand"]
-    with vk.connect(spark=session, catalog="other", ledger=postgres) as again:
+    with vk.connect(spark=session, catalog="other", ledger=ledger) as again:
         assert again.sql("SELECT t FROM other.shop.grand").collect()[0][0] == 12
         again.sql("DROP MATERIALIZED VIEW grand")
 

@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from viewkeeper.ledger import Ledger, sqlite_url
-
-_schema_numbers = itertools.count(1)
 
 
 class SettableClock:
@@ -27,19 +23,6 @@ class SettableClock:
 
     def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
-
-
-@pytest.fixture
-def postgres_schema(postgres: str) -> Callable[[], str]:
-    """Makes the URL of an empty schema: as good as a new database, and much quicker."""
-
-    def make() -> str:
-        schema = f"ledger_{next(_schema_numbers)}"
-        with psycopg.connect(postgres, autocommit=True) as connection:
-            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-        return f"{postgres}&options=-csearch_path%3D{schema}"
-
-    return make
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
