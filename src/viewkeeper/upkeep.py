@@ -21,6 +21,7 @@ from viewkeeper.library import Library
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.upkeep import Files, Retention, Stored, expired, needed
 from viewkeeper.results import Upkept
+from viewkeeper.situations import foreign_write
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,13 @@ class Keeping:
         """The snapshot at which the storage is now, if that is not where the ledger has it."""
         facts = self.engine.catalog.facts_of(view.storage)
         recorded = self.library.states[view.name].snapshot
-        return None if facts is None or facts.snapshot == recorded else facts.snapshot
+        if facts is None or facts.snapshot == recorded:
+            return None
+        if recorded is not None and not self.engine.observer.only_rewritten(
+            view.storage, recorded, facts.snapshot
+        ):
+            raise foreign_write(view.name, view.storage)  # somebody wrote while we rewrote
+        return facts.snapshot
 
     def _publish(self, moved: Mapping[str, str], reasons: Mapping[str, str | None], started: float) -> None:
         """The same rows at other snapshots; views that read them have seen these already."""

@@ -17,7 +17,7 @@ FEED, VECTORS, REWRITING = DELTA_KINDS
 
 def log_file(spark: SparkSession, subject: DeltaHarness, version: str) -> Path:
     location = spark.sql(f"DESCRIBE DETAIL {subject.name}").collect()[0]["location"]
-    return Path(location.removeprefix("file:")) / "_delta_log" / f"{int(version):020d}.json"
+    return Path(location.removeprefix("file:")) / "_delta_log" / f"{int(version.partition('@')[0]):020d}.json"
 
 
 def rewrite(file: Path, actions: list[dict[str, object]]) -> None:

@@ -495,8 +495,9 @@ def test_between_which_values_columns_lie(spark: SparkSession, table) -> None:
     old = subject.version()
     subject.sql("INSERT INTO {t} (id, name) VALUES (7, 'b'), (9, 'c')")
     source, name = subject.source, subject.table
-    source.change(name, old, subject.version())
-    asked = jobs(spark, lambda: source.extents(name, old, subject.version(), ["id"]))
+    new = subject.version()
+    source.change(name, old, new)
+    asked = jobs(spark, lambda: source.extents(name, old, new, ["id"]))
     assert asked == 1
     found = source.extents(name, old, subject.version(), ["id", "name", "price"])
     ids = found["id"]

@@ -78,3 +78,22 @@ def test_a_table_that_was_made_anew_is_noticed(events: Warehouse):
     epoch = events.refresh()
     assert epoch.view("by_kind").strategy == "full"
     assert counts(events) == {"a": 2, "b": 1, "z": 1, None: 1}
+
+
+def test_a_table_that_was_made_anew_and_has_as_many_commits_is_noticed(events: Warehouse):
+    before = events.refresh().source_versions[TABLE]
+    for kind in ("x", "y"):
+        events.spark.sql(f"DROP TABLE {TABLE}")
+        events.spark.sql(f"CREATE TABLE {TABLE} (id INT, kind STRING) USING delta")
+        events.spark.sql(f"INSERT INTO {TABLE} VALUES (1, '{kind}')")
+        epoch = events.refresh()
+        assert epoch.view("by_kind").strategy == "full"
+        assert "dropped and created again" in (epoch.view("by_kind").reason or "")
+        assert epoch.source_versions[TABLE].partition("@")[0] == before.partition("@")[0]
+        assert counts(events) == {kind: 1}
+        assert all(check.ok for check in events.verify())
+    # From then on it is followed as any other, also by views that knew the table before.
+    events.sql(f"CREATE MATERIALIZED VIEW b AS SELECT * FROM {TABLE}")
+    events.spark.sql(f"INSERT INTO {TABLE} VALUES (2, 'z')")
+    assert {view.strategy for view in events.refresh(policy="incremental strict").views} == {"incremental"}
+    assert counts(events) == {"y": 1, "z": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from world import assert_exact, assert_tidy
 
-from viewkeeper.errors import DefinitionError, ViewkeeperError
+from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event, PointPassed
 from viewkeeper.warehouse import Warehouse
 
@@ -121,3 +121,21 @@ def test_upkeep_after_an_epoch_where_a_view_asks_for_it(busy: Warehouse) -> None
             "CREATE MATERIALIZED VIEW v TBLPROPERTIES ('viewkeeper.maintain' = 'daily') AS SELECT 1 AS x"
         )
     assert raised.value.code == "VK-UPKEEP-POLICY"
+
+
+def test_a_write_during_a_compaction_is_not_taken_for_ours(
+    busy: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = busy._ledger.states()["lake.default.rows"].storage
+
+    def write(event: Event) -> None:
+        if isinstance(event, PointPassed) and "storage of lake.default.rows compacted" in event.what:
+            busy.spark.sql(f"INSERT INTO {storage} SELECT * FROM {storage} LIMIT 1")
+
+    shown = busy.sql("SELECT * FROM rows").count()
+    monkeypatch.setattr(busy, "_emit", write)
+    with pytest.raises(RefreshError) as raised:
+        busy.maintain("rows")
+    assert raised.value.code == "VK-FOREIGN-WRITE"
+    monkeypatch.undo()
+    assert busy.sql("SELECT * FROM rows").count() == shown

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from postgres_server import PASSWORD, PostgresInstance, prepared
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.sources.pgoutput import Decoder, Transaction
 from viewkeeper.sources.postgres_triggers import install_sql
 from viewkeeper.warehouse import Warehouse
@@ -539,4 +539,57 @@ def test_reading_whole_again_does_not_lose_the_slot(wh: Warehouse, db: PostgresI
     same(wh, db)
     db.sql("INSERT INTO shop.accounts VALUES (11, 'x', 1)")
     assert {view.strategy for view in wh.refresh().views} == {"incremental", "unchanged"}
+    same(wh, db)
+
+
+@pytest.mark.parametrize("capture", ["log", "trigger", "diff"])
+def test_a_number_that_gets_more_digits_is_not_rounded(wh: Warehouse, db: PostgresInstance, capture: str):
+    db.sql("DROP SCHEMA IF EXISTS viewkeeper CASCADE", install_sql(["shop.accounts", "shop.moves"], "keeper"))
+    declare(wh, db, capture=capture)
+    db.sql("ALTER TABLE shop.moves ALTER amount TYPE NUMERIC(14,4)")
+    db.sql("INSERT INTO shop.moves VALUES (1, 1.2345)")
+    with pytest.raises(SourceError) as raised:
+        wh.refresh()
+    assert raised.value.code == "VK-SOURCE-CHANGED"
+    assert "amount" in raised.value.message
+
+
+@pytest.mark.parametrize("capture", ["log", "trigger"])
+def test_a_column_that_was_dropped_and_added_again(wh: Warehouse, db: PostgresInstance, capture: str):
+    """No row event tells that all its values are others."""
+    db.sql("DROP SCHEMA IF EXISTS viewkeeper CASCADE", install_sql(["shop.accounts", "shop.moves"], "keeper"))
+    declare(wh, db, capture=capture)
+    db.sql("ALTER TABLE shop.accounts DROP balance", "ALTER TABLE shop.accounts ADD balance NUMERIC(12,2)")
+    with pytest.raises(SourceError) as raised:
+        wh.refresh()
+    assert raised.value.code == "VK-SOURCE-CHANGED"
+    assert "balance" in raised.value.message
+
+
+def test_tables_of_a_database_are_skipped_together(wh: Warehouse, db: PostgresInstance):
+    """One that cannot be read stops the others of its database: a transaction is never shown in part."""
+    declare(wh, db)
+    wh.spark.sql("CREATE TABLE t (a INT) USING iceberg")
+    wh.sql("CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+    wh.spark.sql("INSERT INTO t VALUES (1)")
+    db.transaction(
+        "UPDATE shop.accounts SET balance = 'NaN' WHERE id = 1",
+        "INSERT INTO shop.moves VALUES (1, 7)",
+    )
+    epoch = wh.refresh(on_error="skip")
+    assert {name.rsplit(".", 1)[-1] for name in epoch.skipped} == {"accounts", "moves"}
+    assert wh.sql("SELECT count(*) FROM v").collect()[0][0] == 1
+    db.sql("UPDATE shop.accounts SET balance = 17 WHERE id = 1")
+    wh.refresh()
+    same(wh, db)
+
+
+def test_tables_of_a_database_are_repaired_together(wh: Warehouse, db: PostgresInstance):
+    declare(wh, db)
+    wh.repair("bank.accounts")
+    same(wh, db)
+    db.transaction(
+        "UPDATE shop.accounts SET balance = 3 WHERE id = 1", "INSERT INTO shop.moves VALUES (1, -7)"
+    )
+    wh.refresh()
     same(wh, db)

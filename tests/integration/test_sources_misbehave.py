@@ -288,3 +288,63 @@ def test_a_column_that_no_snapshot_has_yet(sales: Warehouse) -> None:
     assert set(strategies(sales.refresh(policy="incremental")).values()) == {"incremental"}
     assert sales.sql("SELECT count(*), count(note) FROM notes").collect()[0] == (4, 1)
     assert_exact(sales)
+
+
+def test_a_column_that_was_replaced_after_the_last_write(sales: Warehouse) -> None:
+    """The version has the old column, the table the new one, and what was appended would be read as that."""
+    make_views(sales)
+    sales.spark.sql("INSERT INTO sales VALUES (3, 'pen', 7)")
+    sales.spark.sql("ALTER TABLE sales DROP COLUMN qty")
+    sales.spark.sql("ALTER TABLE sales ADD COLUMN qty BIGINT")
+    error = assert_refused(sales, "VK-SOURCE-CHANGED", lambda: sales.refresh(policy="incremental"))
+    assert "added again" in error.message
+    assert_exact(sales)
+    # A view that is made now would show the old column at first, and then the new one.
+    error = assert_refused(
+        sales, "VK-SOURCE-UNWRITTEN", lambda: sales.sql(CREATE + "late AS SELECT store, qty FROM sales")
+    )
+    assert "qty" in error.message
+
+
+def test_a_field_that_was_replaced(wh: Warehouse) -> None:
+    wh.spark.sql("CREATE TABLE t (id INT, s STRUCT<x: INT, y: INT>) USING iceberg")
+    wh.spark.sql("INSERT INTO t VALUES (1, named_struct('x', 1, 'y', 10))")
+    wh.sql(CREATE + "v AS SELECT id, s.y AS y FROM t")
+    wh.spark.sql("ALTER TABLE t DROP COLUMN s.y")
+    wh.spark.sql("ALTER TABLE t ADD COLUMN s.y INT")
+    wh.spark.sql("INSERT INTO t VALUES (2, named_struct('x', 2, 'y', 20))")
+    error = assert_refused(wh, "VK-SOURCE-CHANGED", wh.refresh)
+    assert "a field of column s" in error.message
+
+
+def test_a_replaced_column_that_no_view_uses_prunes_nothing(wh: Warehouse) -> None:
+    """The bounds of its files come under its name, and are those of another column."""
+    wh.spark.sql(
+        "CREATE TABLE t (id INT, note INT) USING iceberg "
+        "TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-read')"
+    )
+    wh.spark.sql("INSERT INTO t SELECT id, id FROM range(1, 9)")
+    wh.sql(CREATE + "v AS SELECT id FROM t")
+    wh.spark.sql("ALTER TABLE t DROP COLUMN note")
+    wh.spark.sql("ALTER TABLE t ADD COLUMN note INT")
+    wh.spark.sql("INSERT INTO t SELECT id, 1000 + id FROM range(20, 29)")
+    wh.spark.sql("DELETE FROM t WHERE id IN (3, 22)")
+    assert strategies(wh.refresh(policy="incremental strict")) == {"v": "incremental"}
+    assert_exact(wh)
+
+
+def test_a_view_over_one_that_was_built_anew_is_built_anew_itself(sales: Warehouse) -> None:
+    """What somebody wrote to the storage of a view is no change that its readers could take in."""
+    sales.sql("CREATE MATERIALIZED VIEW p REFRESH POLICY FULL AS SELECT store, qty FROM sales")
+    sales.sql(
+        "CREATE MATERIALIZED VIEW c REFRESH POLICY INCREMENTAL "
+        "AS SELECT store, sum(qty) AS s FROM p GROUP BY store"
+    )
+    storage = sales._ledger.states()["lake.default.p"].storage
+    columns = len(sales.spark.table(storage).columns)
+    sales.spark.sql(f"INSERT INTO {storage} VALUES ({', '.join(['99'] * columns)})")
+    sales.spark.sql("INSERT INTO sales VALUES (2, 'pen', 5)")
+    epoch = sales.refresh()
+    assert strategies(epoch) == {"p": "full", "c": "full"}
+    assert "built anew" in (epoch.view("c").reason or "")
+    assert_exact(sales)

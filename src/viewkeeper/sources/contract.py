@@ -29,6 +29,10 @@ class SourceColumn:
     id: str | None = None
 
 
+INNER = ":"
+"""Between the id of a column and those of its parts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """What a table is, under its name: its columns with their ids, what tells it from a later table of the
@@ -37,6 +41,8 @@ class Description:
     columns: tuple[SourceColumn, ...]
     identity: str | None
     key: tuple[str, ...]
+    unwritten: tuple[str, ...] = ()
+    """Columns that the current version does not have: nothing was written since they were added."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,8 @@
 """Delta tables as sources: a table is a system of one, its versions are its commits.
 
+Commits are counted from 0, and a table that is dropped and made anew counts from 0 again. So a version is the
+number of a commit and the beginning of the table's id, ``12@1f3c9a2b``.
+
 Where the table keeps a change data feed, that is the delta. Otherwise its log tells which files came and
 went, or lost rows to deletion vectors; the rows of those files at the old version, and at the new one, are
 the delta once what is in both has cancelled out.
@@ -23,8 +26,10 @@ from viewkeeper.sources.delta_log import DataFile, LogChange, feeds, read_action
 from viewkeeper.sources.file_listing import escaped
 from viewkeeper.sources.iceberg_catalog import source_error
 from viewkeeper.sources.iceberg_history import diverged, expired, recreated
+from viewkeeper.sql.printer import at_version
 from viewkeeper.sql.quoting import literal, quote, quote_path, show_path
 
+_ID_LETTERS = 8
 _MOST_FILES_NAMED = 1_000
 """With more changed files than this all rows of both versions are compared: naming them would take longer."""
 
@@ -64,13 +69,19 @@ class DeltaSource:
         self._counted: dict[str, int] = {}
 
     def current(self) -> Mapping[str, str | None]:
-        return {self._table: str(self._ask(f"DESCRIBE HISTORY {self._name} LIMIT 1")[0]["version"])}
+        # The id first: should the table be made anew in between, the next look finds another one.
+        id_ = self._detail()["id"]
+        newest = self._ask(f"DESCRIBE HISTORY {self._name} LIMIT 1")[0]["version"]
+        return {self._table: _version(newest, id_)}
 
     def versions_after(self, table: str, version: str | None) -> Sequence[str]:
+        id_ = self._detail()["id"]
         history = [int(row["version"]) for row in self._ask(f"DESCRIBE HISTORY {self._name}")]
-        if version is not None and int(version) not in history:
+        if version is not None and _commit(version) not in history:
             raise expired(table, version)
-        return tuple(str(each) for each in sorted(history) if version is None or each > int(version))
+        return tuple(
+            _version(each, id_) for each in sorted(history) if version is None or each > _commit(version)
+        )
 
     def columns(self, table: str) -> tuple[SourceColumn, ...]:
         try:
@@ -115,7 +126,7 @@ class DeltaSource:
     def rows(self, table: str, version: str | None) -> str:
         if version is None:
             return f"(SELECT * FROM {self._name} WHERE false)"
-        return f"{self._name} VERSION AS OF {version}"
+        return self._name + at_version(version)
 
     def change(
         self, table: str, old: str | None, new: str | None, *, identity: str | None = None
@@ -130,12 +141,16 @@ class DeltaSource:
             everything = (self.rows(table, new), "true", "1L")
             return DeltaChange(table, old, new, rows, 0, "all rows", (everything,))
         detail = self._detail()
-        if identity is not None and detail["id"] != identity:
+        known = _table_of(old) or identity
+        if known is not None and not str(detail["id"]).startswith(known):
             raise recreated(table, old)
-        if int(new) < int(old):
+        first, last = _commit(old), _commit(new)
+        if last < first:
             raise diverged(table, old, new)
+        if first == last:
+            return None
         location = str(detail["location"])
-        commits = read_actions(self._spark, location, range(int(old) + 1, int(new) + 1))
+        commits = read_actions(self._spark, location, range(first + 1, last + 1))
         if commits is None:
             raise expired(table, old)
         change = LogChange(feeds=feeds(detail["properties"] or {}))
@@ -159,7 +174,7 @@ class DeltaSource:
         """Nothing to do."""
 
     def _fed(self, old: str, new: str, change: LogChange) -> DeltaChange:
-        relation = f"table_changes({literal(self._name)}, {int(old) + 1}, {new})"
+        relation = f"table_changes({literal(self._name)}, {_commit(old) + 1}, {_commit(new)})"
         weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1L ELSE -1L END"
         inserted, deleted = change.fed or self._rows_in_files(old, change)
         parts = ((relation, "true", weight),)
@@ -223,6 +238,19 @@ class DeltaSource:
             return self._spark.sql(query).collect()
         except PySparkException as error:
             raise source_error(error, self._table) from error
+
+
+def _version(commit: int, table_id: str) -> str:
+    return f"{commit}@{table_id[:_ID_LETTERS]}"
+
+
+def _commit(version: str) -> int:
+    return int(version.partition("@")[0])
+
+
+def _table_of(version: str) -> str | None:
+    """How the id of its table begins; versions that were recorded earlier do not tell."""
+    return version.partition("@")[2] or None
 
 
 def _rows(files: Iterable[DataFile]) -> int:

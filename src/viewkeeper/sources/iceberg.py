@@ -50,7 +50,7 @@ from viewkeeper.sources.iceberg_history import (
     recreated,
     segments,
 )
-from viewkeeper.sources.iceberg_identity import read_identity
+from viewkeeper.sources.iceberg_identity import TableIdentity, read_identity
 from viewkeeper.sources.iceberg_reader import TableReader, translate_columns
 from viewkeeper.sql.quoting import quote_path, show_path
 
@@ -75,6 +75,7 @@ class IcebergSource:
         self._parts = table
         self._table = show_path(table)
         self._known: History | None = None
+        self._identity: TableIdentity | None = None
         self._standing: Standing | None = None
         self.read_options = read_options
         self._reader = TableReader(table, read_options)
@@ -82,6 +83,7 @@ class IcebergSource:
 
     def current(self) -> Mapping[str, str | None]:
         self._standing = standing(self._spark, self._parts)
+        self._known = self._identity = None  # the schema may be another one, at the same version
         return {self._table: self._standing.version}
 
     def versions_after(self, table: str, version: str | None) -> Sequence[str]:
@@ -108,20 +110,30 @@ class IcebergSource:
         """The columns with their field ids, the table's UUID, and its identifier fields as its key; without
         ids, UUID and key where the metadata file cannot be read."""
         columns = self.columns(table)
-        identity = read_identity(self._spark, self._parts)
+        identity = self._identity = read_identity(self._spark, self._parts)
         if identity is None:
             return Description(columns, None, ())
-        ids = identity.field_ids
-        known = tuple(SourceColumn(column.name, column.type, ids.get(column.name)) for column in columns)
-        return Description(known, identity.uuid, identity.key)
+        known = tuple(
+            SourceColumn(column.name, column.type, identity.column_id(column.name)) for column in columns
+        )
+        version = None if self._standing is None else self._standing.version
+        unwritten = () if version is None else identity.unwritten(version)
+        return Description(known, identity.uuid, identity.key, unwritten)
 
     def schema(self, table: str) -> tuple[SourceColumn, ...]:
         return self.describe(table).columns
 
     def schema_version(self, table: str, version: str | None) -> str | None:
-        """The id of the schema that the newest snapshot was written with; ``version`` is that snapshot."""
+        """The id of the table's schema; ``version`` is its newest. No job more, unless the table was altered
+        since that was written."""
         self._check(table)
-        return None if version is None else self._history(version).schema_id
+        if version is None:
+            return None
+        known = self._history(version).schema_id
+        if known is not None:
+            return known
+        identity = self._identified()
+        return None if identity is None else identity.schema_id
 
     def identity(self, table: str) -> str | None:
         return self.describe(table).identity
@@ -261,8 +273,29 @@ class IcebergSource:
             files = history[version].count("total-data-files")
             if files is None or files > MOST_FILES_WITH_BOUNDS or self._columns_at(version) != tuple(now):
                 return ()
+        if not self._are_todays(history, versions):
+            return ()
         suited = [column for column in wanted if BoundColumn.suits(column.name, column.type)]
         return tuple(BoundColumn(column.name, column.type) for column in suited[:MOST_BOUND_COLUMNS])
+
+    def _are_todays(self, history: History, versions: Sequence[str]) -> bool:
+        """Whether columns of these versions are today's columns of the same name: one may have been dropped,
+        and another of its name and type added. Two jobs where the table's log does not tell."""
+        schemas = {history.schemas.get(version) for version in versions}
+        if history.schema_id is not None and schemas == {history.schema_id}:
+            return True
+        identity = self._identified()
+        if identity is None:
+            return False
+        return not any(identity.unwritten(version) for version in versions) and all(
+            version in identity.names_at for version in versions
+        )
+
+    def _identified(self) -> TableIdentity | None:
+        """What the table is now; read once for each look at it."""
+        if self._identity is None:
+            self._identity = read_identity(self._spark, self._parts)
+        return self._identity
 
     def _compared(self, history: History, old: str, new: str, reason: str) -> IcebergChange:
         before, after = _rows_at(history[old]), _rows_at(history[new])
@@ -282,7 +315,7 @@ class IcebergSource:
         """A reader that knows today's columns at these versions; two jobs if a schema differs, else none."""
         now = self.columns(self._table)
         others = [version for version in versions if self._columns_at(version) != now]
-        identity = read_identity(self._spark, self._parts) if others else None
+        identity = self._identified() if others else None
         if identity is None:
             return self._reader
         return TableReader(

@@ -76,10 +76,11 @@ def told_by_description(details: Mapping[str, str]) -> Standing | None:
 def read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
     """All snapshots that the table still has, and the schema it has now; one Spark job."""
     query = (
-        "SELECT snapshot_id, parent_id, operation, summary, CAST(NULL AS TIMESTAMP) AS logged_at, "
-        f"CAST(NULL AS INT) AS schema_id FROM {quote_path((*table, 'snapshots'))} "
+        "SELECT snapshot_id, parent_id, operation, summary, CAST(NULL AS BIGINT) AS logged_at, "
+        "CAST(NULL AS INT) AS schema_id, CAST(NULL AS BIGINT) AS shown "
+        f"FROM {quote_path((*table, 'snapshots'))} "
         "UNION ALL SELECT CAST(NULL AS BIGINT), CAST(NULL AS BIGINT), CAST(NULL AS STRING), "
-        "CAST(NULL AS MAP<STRING, STRING>), timestamp, latest_schema_id "
+        "CAST(NULL AS MAP<STRING, STRING>), unix_micros(timestamp), latest_schema_id, latest_snapshot_id "
         f"FROM {quote_path((*table, 'metadata_log_entries'))}"
     )
     try:
@@ -98,10 +99,14 @@ def read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
     )
     logged = [row for row in rows if row["schema_id"] is not None]
     newest = max(logged, key=lambda row: row["logged_at"], default=None)
+    # What is logged is the schema of the snapshot, not of the table: they differ if the table was altered,
+    # and not written to since. Then an entry was logged that shows no new snapshot.
+    written_last = newest is not None and [row["shown"] for row in logged].count(newest["shown"]) == 1
     return History(
         show_path(table),
         {snapshot.id: snapshot for snapshot in found},
-        None if newest is None else str(newest["schema_id"]),
+        str(newest["schema_id"]) if newest is not None and written_last else None,
+        {str(row["shown"]): str(row["schema_id"]) for row in logged},
     )
 
 

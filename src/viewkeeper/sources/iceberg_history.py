@@ -77,11 +77,14 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All snapshots that a table still has, and the id of the schema of the newest."""
+    """All snapshots that a table still has, and the id of its schema, where that is the one that the newest
+    snapshot was written with."""
 
     table: str
     snapshots: Mapping[str, Snapshot]
     schema_id: str | None = None
+    schemas: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The ids of the schemas that snapshots were written with, of as many as the table's log tells."""
 
     def __getitem__(self, version: str) -> Snapshot:
         if version not in self.snapshots:

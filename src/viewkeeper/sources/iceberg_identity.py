@@ -17,13 +17,14 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from viewkeeper.sources.contract import INNER
 from viewkeeper.sql.quoting import quote, quote_path
 
 
 @dataclass(frozen=True, slots=True)
 class TableIdentity:
     """The UUID, the field id of each top-level column of the current schema, for each snapshot the name that
-    it has for each field id, and the names of the identifier fields."""
+    it has for each field id, and the names of the identifier fields; the id of the current schema."""
 
     uuid: str
     field_ids: Mapping[str, str] = field(hash=False)
@@ -31,6 +32,23 @@ class TableIdentity:
     key: tuple[str, ...] = ()
     distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
     """Of columns in the newest statistics file: about how many values they have."""
+    inner_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Of columns that consist of others: the ids of those, in the order of the type."""
+    schema_id: str | None = None
+
+    def column_id(self, name: str) -> str | None:
+        """What tells a column from another of the same name and type, and so of its parts."""
+        if name not in self.field_ids:
+            return None
+        inner = self.inner_ids.get(name)
+        return f"{self.field_ids[name]}{INNER}{inner}" if inner else self.field_ids[name]
+
+    def unwritten(self, version: str) -> tuple[str, ...]:
+        """The columns of the current schema that a snapshot does not have, or another of the same name."""
+        then = self.names_at.get(version)
+        if then is None:
+            return ()
+        return tuple(name for name, number in self.field_ids.items() if then.get(number) != name)
 
 
 def read_identity(spark: SparkSession, table: tuple[str, ...]) -> TableIdentity | None:
@@ -66,7 +84,23 @@ def parse_identity(content: bytes) -> TableIdentity:
         },
         tuple(current[str(each)] for each in schema.get("identifier-field-ids", ()) if str(each) in current),
         _distinct(metadata, current),
+        {column["name"]: ",".join(ids) for column in schema["fields"] if (ids := _inner(column.get("type")))},
+        str(metadata["current-schema-id"]),
     )
+
+
+def _inner(kind: Any) -> list[str]:
+    """The ids of the fields, elements, keys and values that a type is made of."""
+    if not isinstance(kind, dict):
+        return []
+    match kind["type"]:
+        case "struct":
+            parts = [(part["id"], part["type"]) for part in kind["fields"]]
+        case "list":
+            parts = [(kind["element-id"], kind["element"])]
+        case _:
+            parts = [(kind["key-id"], kind["key"]), (kind["value-id"], kind["value"])]
+    return [each for id_, inner in parts for each in (str(id_), *_inner(inner))]
 
 
 def _distinct(metadata: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:

@@ -44,6 +44,8 @@ class PinnedTable:
     """Which rows are kept; all, if nothing is said."""
     layout: tuple[tuple[str, int], ...] = ()
     """Names and numbers of types of all its columns, also of those that are not kept."""
+    numbers: tuple[int, ...] = ()
+    """Of the columns that are kept: a column that is dropped and added again gets another one."""
 
     @property
     def sql(self) -> str:
@@ -69,13 +71,15 @@ class PinnedTable:
             self.identity,
             self.where,
             layout,
+            list(self.numbers),
         ]
 
     @classmethod
     def of_json(cls, data: Sequence[Any]) -> PinnedTable:
-        namespace, name, columns, key, oid, identity, where, layout = data
+        # Sources that were declared earlier know no numbers.
+        namespace, name, columns, key, oid, identity, where, layout, *numbers = data
         kept, every = (tuple(tuple(column) for column in each) for each in (columns, layout))
-        return cls(namespace, name, kept, tuple(key), oid, identity, where, every)
+        return cls(namespace, name, kept, tuple(key), oid, identity, where, every, tuple(*numbers))
 
     def kept(self, query: str) -> str:
         """Those rows of a SELECT of Spark's that are kept."""

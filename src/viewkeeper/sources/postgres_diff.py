@@ -22,6 +22,7 @@ from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.differential import Differential
 from viewkeeper.sources.extracted import QueriedChange, as_problem
 from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_drift import retyped
 from viewkeeper.sources.postgres_server import quoted
 from viewkeeper.sources.postgres_tables import PostgresTables
 from viewkeeper.sql.quoting import literal, quote
@@ -69,15 +70,15 @@ class PostgresDiffSource(PostgresTables):
 
     def _require_columns(self) -> None:
         for pinned, now in zip(self._tables.values(), self._server.tables(), strict=True):
-            there = {column.name: column.type_id for column in now.columns}
-            for name, _, _, type_id in pinned.columns:
-                if there.get(name) != type_id:
-                    what = "has another type now" if name in there else "was dropped"
-                    raise SourceError(
-                        f"column {name} of {pinned.namespace}.{pinned.name} {what}",
-                        code="VK-SOURCE-CHANGED",
-                        hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
-                    )
+            there = {column.name for column in now.columns}
+            dropped = next((f"has no column {name} now" for name in pinned.names if name not in there), None)
+            what = dropped or retyped(pinned, now)
+            if what is not None:
+                raise SourceError(
+                    f"source {self._server.source}: {pinned.namespace}.{pinned.name} {what}",
+                    code="VK-SOURCE-CHANGED",
+                    hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
+                )
 
     def _added_up(self, table: PinnedTable) -> Sums:
         assert self._snapshot is not None

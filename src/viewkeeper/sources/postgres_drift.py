@@ -17,8 +17,6 @@ def require_same_tables(server: Server, tables: Sequence[PinnedTable]) -> None:
 
 def require_same(server: Server, pinned: PinnedTable, now: ServerTable) -> None:
     """Raise if one of them is another."""
-    types = {column.name: column.type_id for column in now.columns}
-    retyped = [name for name, _, _, type_id in pinned.columns if types.get(name, type_id) != type_id]
     what = None
     if now.oid != pinned.oid:
         what = "is another table of the same name"
@@ -28,8 +26,8 @@ def require_same(server: Server, pinned: PinnedTable, now: ServerTable) -> None:
         what = "has another replica identity: the log tells rows by other columns"
     elif not now.is_whole:
         what = "has become a table that consists of others"
-    elif retyped:
-        what = f"has another type in column {retyped[0]} now"
+    else:
+        what = retyped(pinned, now) or _replaced(pinned, now)
     if what is not None:
         raise SourceError(
             f"source {server.source}: {pinned.namespace}.{pinned.name} {what}",
@@ -37,3 +35,25 @@ def require_same(server: Server, pinned: PinnedTable, now: ServerTable) -> None:
             hint="CREATE OR REPLACE SOURCE copies the table as it is now. A view that is swept over it is "
             "dropped before, and created again.",
         )
+
+
+def retyped(pinned: PinnedTable, now: ServerTable) -> str | None:
+    """Which column has another type, if one has. The modifier counts where it makes another type of Spark's:
+    the digits of a NUMERIC, which would be rounded, not the length of a VARCHAR."""
+    there = {column.name: column for column in now.columns}
+    for name, _, spark, type_id in pinned.columns:
+        column = there.get(name)
+        if column is None:
+            continue
+        if column.type_id != type_id or column.spark is None or column.spark.spark != spark:
+            return f"has another type in column {name} now"
+    return None
+
+
+def _replaced(pinned: PinnedTable, now: ServerTable) -> str | None:
+    """Which column was dropped and added again, if one was: its values changed, and no row event told so."""
+    there = {column.name: column.number for column in now.columns}
+    for name, number in zip(pinned.names, pinned.numbers, strict=False):
+        if there.get(name, number) != number:
+            return f"has another column now that is called {name}"
+    return None

@@ -46,6 +46,8 @@ class TableColumn:
     """How the server works it out by itself: s(tored), v(irtual), or not at all."""
     is_large: bool = False
     """Whether its values may lie outside of the row, and then are not told when they stay as they are."""
+    number: int = 0
+    """The server counts a table's columns, and gives no number twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,7 @@ class Server:
             )
         columns = connection.execute(
             "SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid::bigint, "
-            "coalesce(e.typtype, t.typtype) = 'e', a.attgenerated::text, a.attstorage <> 'p' "
+            "coalesce(e.typtype, t.typtype) = 'e', a.attgenerated::text, a.attstorage <> 'p', a.attnum "
             "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
             "LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' "
             "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
@@ -274,9 +276,15 @@ class Server:
             found[0],
             tuple(
                 TableColumn(
-                    column, kind, spark_type(kind, is_enum=bool(is_enum)), type_id, generated, is_large
+                    column,
+                    kind,
+                    spark_type(kind, is_enum=bool(is_enum)),
+                    type_id,
+                    generated,
+                    is_large,
+                    number,
                 )
-                for column, kind, type_id, is_enum, generated, is_large in columns
+                for column, kind, type_id, is_enum, generated, is_large, number in columns
             ),
             tuple(column for (column,) in key),
             str(found[1]),

@@ -156,5 +156,13 @@ def pinned_table(table: ServerTable) -> PinnedTable:
     )
     layout = tuple((each.name, each.type_id) for each in table.columns)
     return PinnedTable(
-        table.namespace, table.name, kept, table.key, table.oid, table.identity, table.where, layout
+        table.namespace,
+        table.name,
+        kept,
+        table.key,
+        table.oid,
+        table.identity,
+        table.where,
+        layout,
+        tuple(each.number for each in table.kept if each.spark is not None),
     )

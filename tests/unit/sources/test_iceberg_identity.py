@@ -46,3 +46,18 @@ def test_distinct_values_come_from_the_newest_statistics_under_the_current_names
     assert parse_identity(json.dumps(told).encode()).distinct == {"k": 70}
     told["statistics"] = statistics[1:]
     assert parse_identity(json.dumps(told).encode()).distinct == {"k": 60, "b": 8}
+
+
+def test_columns_are_told_apart_by_their_ids_and_those_of_their_parts() -> None:
+    inner = {"type": "struct", "fields": [{"id": 4, "name": "x", "type": "int"}]}
+    listed = {"type": "list", "element-id": 3, "element": inner}
+    schema = {
+        "schema-id": 2,
+        "fields": [{"id": 7, "name": "k", "type": "int"}, {"id": 2, "name": "b", "type": listed}],
+    }
+    told = {**METADATA, "current-schema-id": 2, "schemas": [*METADATA["schemas"], schema]}
+    identity = parse_identity(json.dumps(told).encode())
+    assert identity.schema_id == "2"
+    assert [identity.column_id(name) for name in ("k", "b", "gone")] == ["7", "2:3,4", None]
+    assert identity.unwritten("6") == ("k",), "it had another column of that name"
+    assert identity.unwritten("5") == ("k", "b")
