@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg import sql
 from pyspark.sql import SparkSession
 
+from random_views import RANDOM_VIEWS, shares
 from viewkeeper.execute.embedded import embedded_session
 
 # Before any JVM starts, and for those of child processes: tests run on small machines, two at a time,
@@ -19,6 +23,9 @@ os.environ.setdefault("VIEWKEEPER_DRIVER_MEMORY", "1g")
 os.environ.setdefault(
     "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 )
+
+
+_schema_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +60,25 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
         yield server.get_uri()
         server.cleanup()
+
+
+@pytest.fixture
+def postgres_schema(postgres: str) -> Callable[[], str]:
+    """Makes the URL of an empty schema: as good as a new database, and much quicker."""
+
+    def make() -> str:
+        schema = f"ledger_{next(_schema_numbers)}"
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+        return f"{postgres}&options=-csearch_path%3D{schema}"
+
+    return make
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How the random views of a long run were kept."""
+    reports = terminalreporter.getreports("passed")
+    kept = [value for report in reports for name, value in report.user_properties if name == RANDOM_VIEWS]
+    if kept:
+        terminalreporter.section("random views")
+        terminalreporter.write_line(shares(kept))

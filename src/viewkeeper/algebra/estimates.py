@@ -183,6 +183,12 @@ def joined_rows(relation: Relation, leaves: Leaves) -> int:
     return below + sum(rows for rows in sizes if rows > SMALL_ROWS)
 
 
+def join_partners(relation: Relation) -> int:
+    """With how many inputs of its joins a change of the relation's tables is joined, at most."""
+    below = sum(join_partners(child) for child in children(relation))
+    return below + len(relation.inputs) - 1 if isinstance(relation, Join) else below
+
+
 def _width(child: Relation, leaves: Leaves) -> float:
     """About how many bytes of a row are read."""
     return sum(_column_width(child, column, leaves) for column in child.columns)

@@ -59,7 +59,9 @@ def _rewritten(text: SqlText, first: int, end: int) -> str:
 def _call_at(text: SqlText, index: int) -> tuple[_Call, int] | None:
     """The call that begins at a token, if it is one to be rewritten, and the token after it."""
     name = text.tokens[index].text
-    if text.word(index).lower() not in _RULES or text.word(index + 1) != "(" or text.word(index - 1) == ".":
+    if not text.is_name(index) or name.lower() not in ORDERLESS:
+        return None
+    if text.word(index + 1) != "(" or text.word(index - 1) == ".":
         return None
     last = closing(text, index + 1)
     distinct = text.word(index + 2) == "DISTINCT"
@@ -143,3 +145,6 @@ _RULES: dict[str, Callable[[_Call], str]] = {
     "listagg": _listed,
     "string_agg": _listed,
 }
+
+ORDERLESS = frozenset(_RULES)
+"""What they give depends on the order of the rows. Over a window nothing puts that right."""

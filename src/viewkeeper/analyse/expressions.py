@@ -277,12 +277,19 @@ def whole_number(node: exp.Expr | None) -> int | None:
     return int(node.name) if node is not None and is_number else None
 
 
+_BEHIND_A_POINT = re.compile(r"(\.\w+)|[^.]+")
+
+
 def same_key(scalar: Scalar) -> tuple[str | Column, ...]:
-    """Equal for expressions that differ in nothing but white space and the case of their words."""
-    return tuple(
-        part if isinstance(part, Column) or "'" in part or '"' in part else re.sub(r"\s+", "", part).lower()
-        for part in scalar.parts
-    )
+    """Equal for expressions that differ in nothing but white space and the case of their words. What stands
+    behind a point may be the key of a map, and between backticks every letter counts."""
+    return tuple(part if isinstance(part, Column) else _folded(part) for part in scalar.parts)
+
+
+def _folded(part: str) -> str:
+    if "'" in part or '"' in part or "`" in part:
+        return part
+    return _BEHIND_A_POINT.sub(lambda found: found[1] or found[0].lower(), re.sub(r"\s+", "", part))
 
 
 def _operand(scalar: Scalar) -> Parts:

@@ -185,7 +185,7 @@ class FromReader:
             if side == "RIGHT":
                 raise self.reader.not_understood(node, f"RIGHT {kind} JOIN")
             found = Exists(left.relation(), right.relation(), tuple(conjuncts), anti=kind == "ANTI")
-            return Inputs((found,), (), left.scope)
+            return Inputs((found,), (), under_using(left, keys))
         if side or kind == "OUTER":
             scope = under_using(together, keys)
             return outer_joined(left, right, scope, conjuncts, keys, side, self.names)

@@ -13,8 +13,15 @@ from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Proje
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, compose, keep, words
 from viewkeeper.analyse.expressions import Parts, Reader, innermost, same_key, whole_number
 from viewkeeper.analyse.functions import AGGREGATES, GROUPING, MAINTAINED
-from viewkeeper.analyse.grouping_sets import grouping_id, has_sets, is_grouped_away, key_in_sets, spelt_out
-from viewkeeper.analyse.inputs import column_lookup, only
+from viewkeeper.analyse.grouping_sets import (
+    grouping_id,
+    has_sets,
+    is_grouped_away,
+    key_in_sets,
+    keys_in_order,
+    spelt_out,
+)
+from viewkeeper.analyse.inputs import alias_lookup, column_lookup, only
 from viewkeeper.analyse.limits import ordered_by
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
@@ -162,7 +169,7 @@ class Grouping:
             return []
         only(self._reader, group, "expressions", "all", "grouping_sets", "cube", "rollup")
         if has_sets(group):
-            return self._read_sets(spelt_out(group))
+            return self._read_sets(spelt_out(group), keys_in_order(group))
         if group.args.get("all"):
             if group.expressions:
                 raise self._reader.not_understood(group, "GROUP BY ALL with expressions")
@@ -171,18 +178,17 @@ class Grouping:
             )
         return self._unique([self._read_key(node) for node in group.expressions])
 
-    def _read_sets(self, sets: Sequence[Sequence[exp.Expr]]) -> list[_Key]:
+    def _read_sets(self, sets: Sequence[Sequence[exp.Expr]], ordered: Sequence[exp.Expr]) -> list[_Key]:
         """The keys of all the sets, under names of their own: within a set some are NULL."""
         keys: dict[tuple[str | Column, ...], _Key] = {}
+        for node in ordered:
+            scalar, wish = self._read_key(node)
+            name = next(iter(scalar.columns)) if scalar.is_column else "key"
+            if same_key(scalar) not in keys:
+                keys[same_key(scalar)] = _Key(self._names.fresh(wish or name), scalar)
+        places = {key: at for at, key in enumerate(keys)}
         for nodes in sets:
-            members = set()
-            for node in nodes:
-                scalar, wish = self._read_key(node)
-                name = next(iter(scalar.columns)) if scalar.is_column else "key"
-                if same_key(scalar) not in keys:
-                    keys[same_key(scalar)] = _Key(self._names.fresh(wish or name), scalar)
-                members.add(list(keys).index(same_key(scalar)))
-            self._sets.append(frozenset(members))
+            self._sets.append(frozenset(places[same_key(self._read_key(node)[0])] for node in nodes))
         self._set = self._names.fresh("grouping_set")
         return list(keys.values())
 
@@ -281,10 +287,7 @@ class Grouping:
                 if key.scalar == column(output.column):
                     return (Column(key.name),), used
             raise NotIncremental(ReasonCode.GROUPING_EXPRESSION.reason(".".join(parts)))
-        alias = self._aliases.get(self._scope.fold(parts[0]))
-        if alias is None:
-            return None
-        return (alias.parts if alias.is_column else ("(", *alias.parts, ")")), 1
+        return alias_lookup(self._aliases, self._scope, parts)
 
     def over_groups(self, node: exp.Expr, function: exp.Expr | None = None) -> Scalar:
         """An expression over the groups. ``function`` is a window function that may stand in it: that is no

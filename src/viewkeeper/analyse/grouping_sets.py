@@ -40,6 +40,19 @@ def spelt_out(group: exp.Group) -> list[Nodes]:
     return [tuple(chain(*choice)) for choice in product(*map(_alternatives, group.expressions))]
 
 
+def keys_in_order(group: exp.Group) -> list[exp.Expr]:
+    """All the keys, as often as they are written, in the order in which GROUPING_ID() counts them: the list
+    before GROUPING SETS first, then as they stand in the text."""
+    written = [*group.expressions, *(group.args.get("grouping_sets") or ())]
+    return [key for node in written for key in _leaves(node)]
+
+
+def _leaves(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, (exp.GroupingSets, exp.Rollup, exp.Cube)):
+        return [key for part in node.expressions for key in _leaves(part)]
+    return list(_members(node))
+
+
 def _alternatives(node: exp.Expr) -> list[Nodes]:
     """The sets that one element of GROUP BY stands for."""
     match node:

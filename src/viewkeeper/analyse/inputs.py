@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from sqlglot import exp
 from viewkeeper.algebra.relations import Filter, Join, Relation
 from viewkeeper.algebra.scalars import Column, Scalar
 from viewkeeper.analyse.expressions import Reader
+from viewkeeper.analyse.functions import WITHOUT_PARENTHESES
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Output, Scope
 
@@ -59,6 +60,16 @@ def column_lookup(scope: Scope) -> Callable[[Sequence[str]], tuple[tuple[str | C
         return ((Column(found[0].column),), found[1]) if found else None
 
     return lookup
+
+
+def alias_lookup(
+    aliases: Mapping[str, Scalar], scope: Scope, parts: Sequence[str]
+) -> tuple[tuple[str | Column, ...], int] | None:
+    """What stands to the left in the same select list; functions that need no parentheses go before it."""
+    alias = aliases.get(scope.fold(parts[0]))
+    if alias is None or parts[0].lower() in WITHOUT_PARENTHESES:
+        return None
+    return (alias.parts if alias.is_column else ("(", *alias.parts, ")")), 1
 
 
 def only(reader: Reader, node: exp.Expr, *allowed: str) -> None:

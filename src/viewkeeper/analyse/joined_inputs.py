@@ -11,7 +11,7 @@ from dataclasses import replace
 from viewkeeper.algebra.relations import Filter, OuterJoin, Project, Relation
 from viewkeeper.algebra.scalars import Named, Scalar, column, compose, keep
 from viewkeeper.analyse.inputs import Inputs, all_of
-from viewkeeper.analyse.scopes import Names, Output, Scope
+from viewkeeper.analyse.scopes import Names, Origin, Output, Scope
 
 SharedKeys = Sequence[tuple[Output, Output]]
 """The columns of both sides that USING or NATURAL sets equal."""
@@ -28,10 +28,17 @@ def both(left: Inputs, right: Inputs) -> Inputs:
 
 
 def under_using(inputs: Inputs, keys: SharedKeys) -> Scope:
-    """Under USING each key is one column, and stands first; each side's can still be named with its table."""
+    """Under USING each key is one column, and stands first; each side's can still be named with its table,
+    and is the first of ``table.*``, too."""
     hidden = {output for pair in keys for output in pair}
     rest = (output for output in inputs.scope.visible if output not in hidden)
-    return replace(inputs.scope, visible=(*(mine for mine, _ in keys), *rest))
+    origins = tuple(_keys_first(origin, keys) for origin in inputs.scope.origins)
+    return replace(inputs.scope, origins=origins, visible=(*(mine for mine, _ in keys), *rest))
+
+
+def _keys_first(origin: Origin, keys: SharedKeys) -> Origin:
+    own = [output for pair in keys for output in pair if output in origin.outputs]
+    return replace(origin, outputs=tuple(dict.fromkeys((*own, *origin.outputs))))
 
 
 def _left_join(left: Relation, right: Relation, conjuncts: Sequence[Scalar]) -> OuterJoin:

@@ -22,7 +22,7 @@ from viewkeeper.analyse.from_clause import Cte, Environment, FromReader
 from viewkeeper.analyse.functions import GENERATORS
 from viewkeeper.analyse.generators import Generators
 from viewkeeper.analyse.grouping import Grouping, Replaced, has_aggregate
-from viewkeeper.analyse.inputs import Built, Inputs, column_lookup, inputs_of, only
+from viewkeeper.analyse.inputs import Built, Inputs, alias_lookup, column_lookup, inputs_of, only
 from viewkeeper.analyse.limits import is_limited, limited, ordered_by
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import ReasonCode
@@ -452,10 +452,7 @@ def lateral_lookup(columns: Lookup, aliases: dict[str, Scalar], scope: Scope) ->
         found = columns(parts)
         if found is not None:
             return found
-        alias = aliases.get(scope.fold(parts[0]))
-        if alias is None:
-            return None
-        return (alias.parts if alias.is_column else ("(", *alias.parts, ")")), 1
+        return alias_lookup(aliases, scope, parts)
 
     return lookup
 

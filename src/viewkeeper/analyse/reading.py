@@ -27,7 +27,7 @@ from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
 from viewkeeper.analyse.qualify import without_qualify
 from viewkeeper.analyse.queries import QueryReader
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
-from viewkeeper.analyse.refusals import refuse, refuse_special_dates
+from viewkeeper.analyse.refusals import refuse, refuse_bare_functions, refuse_special_dates
 from viewkeeper.analyse.scopes import Names
 from viewkeeper.analyse.spark_errors import SparkError, translate_spark_error
 from viewkeeper.analyse.tidy import named, prune
@@ -79,6 +79,7 @@ def analyse(
         _check_tables(relation, holes)
         _check_same(relation, names, schema, referee)
     except NotIncremental as stop:
+        refuse_bare_functions(text, lambda: explained(text.sql[: text.tokens[-1].end + 1]))
         return Analysis(holes, None, stop.reason)
     if has_window(relation):
         # Rows that tie are told apart in what was read, and may be mixed up by the text.

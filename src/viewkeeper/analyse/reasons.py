@@ -23,6 +23,7 @@ class ReasonCode(Enum):
     RECURSIVE_CTE = "RECURSIVE_CTE"
     USER_FUNCTION = "USER_FUNCTION"
     MAP_COLUMN = "MAP_COLUMN"
+    COLLATION = "COLLATION"
     INEXACT_INNER_AGGREGATE = "INEXACT_INNER_AGGREGATE"
     STAR_ARGUMENT = "STAR_ARGUMENT"
     STRUCT_STAR = "STRUCT_STAR"
@@ -83,6 +84,10 @@ _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
     ReasonCode.MAP_COLUMN: (
         "column {0} is of type {1}, which Spark cannot compare",
         "to_json(…) or map_entries(…) of it can be compared",
+    ),
+    ReasonCode.COLLATION: (
+        "strings under a collation are equal without being the same, and cancel each other out",
+        "lower(…) or upper(…) of them are the same",
     ),
     ReasonCode.STAR_ARGUMENT: (
         "a star as an argument of {0} is not kept incrementally yet",

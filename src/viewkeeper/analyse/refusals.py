@@ -20,6 +20,7 @@ from viewkeeper.analyse.functions import (
     NONDETERMINISTIC,
     ORDER_DEPENDENT,
     RANDOM_UNLESS_SEEDED,
+    WITHOUT_PARENTHESES,
 )
 from viewkeeper.analyse.parsing import SqlText
 from viewkeeper.define.clock import FUNCTIONS
@@ -40,9 +41,17 @@ PATH_FORMATS = {
 }
 _FILE_FUNCTIONS = {"read_files", "cloud_files", "read_kafka", "read_state", "files", "csv", "parquet", "json"}
 _SPECIAL_DATES = {"now", "today", "yesterday", "tomorrow"}
-_CAST_TO_DATE = re.compile(rf"\bcast\(\s*({'|'.join(sorted(_SPECIAL_DATES))})\s+as (?:date|timestamp)", re.I)
+_SPECIAL_DATE = re.compile(rf"\s*({'|'.join(sorted(_SPECIAL_DATES))})(?![^\W\d])", re.I)
+"""A time zone may follow: 'today Europe/Berlin'."""
+_CAST_TO_DATE = re.compile(
+    rf"\bcast\(\s*({'|'.join(sorted(_SPECIAL_DATES))})(?![^\W\d])[^()#]*? as (?:date|timestamp)", re.I
+)
+_BARE = re.compile(r"\b(current_user|current_date|current_timestamp|current_time|localtimestamp)\(")
 _DATE_TYPES = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
-_DATE_FUNCTIONS = {"CAST", "TO_DATE", "TO_TIMESTAMP", "TRY_TO_DATE", "TRY_TO_TIMESTAMP", "TRY_CAST"}
+_DATE_FUNCTIONS = {
+    *("CAST", "TRY_CAST", "TO_DATE", "TRY_TO_DATE", "TO_TIMESTAMP", "TRY_TO_TIMESTAMP"),
+    *("TO_TIMESTAMP_LTZ", "TO_TIMESTAMP_NTZ"),
+}
 _ONE_SELECT = "A view is defined by exactly one SELECT (or WITH … SELECT)."
 
 
@@ -109,9 +118,11 @@ def _functions_are_allowed(text: SqlText) -> None:
 def _has_no_special_dates(text: SqlText) -> None:
     """``DATE 'today'`` is the clock in a disguise."""
     for index in _special_dates(text):
-        typed = text.word(index - 1) in _DATE_TYPES
-        called = text.word(index - 1) == "(" and text.word(index - 2) in (*_DATE_TYPES, *_DATE_FUNCTIONS)
-        if typed or called:
+        before = index - 1
+        while text.word(before) == "(":
+            before -= 1
+        called = before < index - 1 and text.word(before) in (*_DATE_TYPES, *_DATE_FUNCTIONS)
+        if called or text.word(index - 1) in _DATE_TYPES:
             raise _special_date(text, index)
 
 
@@ -121,13 +132,13 @@ def refuse_special_dates(text: SqlText, explained: Callable[[], str]) -> None:
     found = list(_special_dates(text))
     cast = _CAST_TO_DATE.search(explained()) if found else None
     if cast is not None:
-        named = (at for at in found if text.tokens[at].text.strip().lower() == cast[1].lower())
+        named = (at for at in found if text.tokens[at].text.strip().lower().startswith(cast[1].lower()))
         raise _special_date(text, next(named, found[0]))
 
 
 def _special_dates(text: SqlText) -> Iterator[int]:
     for index, token in enumerate(text.tokens):
-        if _is_string(text, index) and token.text.strip().lower() in _SPECIAL_DATES:
+        if _is_string(text, index) and _SPECIAL_DATE.match(token.text):
             yield index
 
 
@@ -138,6 +149,31 @@ def _special_date(text: SqlText, index: int) -> DefinitionError:
         hint="Write current_date or current_timestamp(), which the epoch pins.",
         position=text.position(index),
     )
+
+
+def refuse_bare_functions(text: SqlText, explained: Callable[[], str]) -> None:
+    """``current_user`` and the like need no parentheses, and may be columns: in a query that cannot be read
+    Spark's plan tells, which calls them ``current_user()``."""
+    bare = [
+        index
+        for index, token in enumerate(text.tokens)
+        if token.text.lower() in WITHOUT_PARENTHESES and text.is_name(index) and text.word(index + 1) != "("
+    ]
+    called = _BARE.search(explained()) if bare else None
+    if called is not None:
+        raise nondeterministic(text, bare[0], called[1])
+
+
+def _comments_end_with_their_line(text: SqlText) -> None:
+    """Behind a backslash Spark goes on with the comment in the next line; nobody who reads it would."""
+    for index, token in enumerate(text.tokens):
+        if any(comment.endswith("\\") for comment in token.comments):
+            raise DefinitionError(
+                "A comment ends with a backslash, behind which the next line belongs to it",
+                code="VK-SYNTAX",
+                hint="End the comment with something else.",
+                position=text.position(index),
+            )
 
 
 def _names_are_written_out(text: SqlText) -> None:
@@ -259,6 +295,7 @@ def path_read(text: SqlText, first: int, last: int) -> DefinitionError:
 _RULES: tuple[Callable[[SqlText], None], ...] = (
     _is_one_query,
     _has_no_side_effect,
+    _comments_end_with_their_line,
     _functions_are_allowed,
     _has_no_special_dates,
     _names_are_written_out,

@@ -16,6 +16,7 @@ from sqlglot import exp
 from viewkeeper.algebra.aggregates import FUNCTIONS
 from viewkeeper.algebra.relations import Project, Relation, Window, WindowCall
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, keep
+from viewkeeper.analyse.canonical import ORDERLESS
 from viewkeeper.analyse.expressions import Reader, innermost, same_key
 from viewkeeper.analyse.functions import MAINTAINED, WINDOW_ONLY
 from viewkeeper.analyse.limits import ordered_by
@@ -106,6 +107,8 @@ class Windows:
             return None
         called = innermost(node.this)
         function = called.name.lower() if isinstance(called, exp.Anonymous) else ""
+        if function in ORDERLESS:
+            raise self.reader.stop(ReasonCode.WINDOW_FUNCTION, node, function)
         function = MAINTAINED.get(function, function)
         if function not in WINDOW_ONLY | _VALUES | frozenset(MAINTAINED.values()):
             raise self.reader.stop(ReasonCode.WINDOW_FUNCTION, node, function or "a window")

@@ -92,6 +92,13 @@ class Draft:
         assert change is not None, "something changed"
         return leaves.share(change.relation, what)
 
+    def applied(self, table: str) -> ViewInput | None:
+        """The view of this name, if its new rows are nowhere but in its old ones and its change."""
+        outcome = self.outcomes.get(table)
+        if outcome is None or outcome.delta is None or outcome.rows is not None:
+            return None
+        return self.inputs[table]
+
     # Steps.
 
     def extract_for(self, view: ViewInput, tables: Iterable[Scan]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -20,6 +21,9 @@ from viewkeeper.algebra.scalars import Named
 from viewkeeper.analyse.analysis import Reason
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.plan.layout import Types
+from viewkeeper.sql.printer import print_relation
+
+_COLLATE = re.compile(r"\bcollate\b", re.IGNORECASE)
 
 Kind = TypeVar("Kind", Aggregate, Window)
 
@@ -28,6 +32,7 @@ def obstacle(relation: Relation, types: Types) -> Reason | None:
     """The first reason why the query must be recomputed, if there is one."""
     return (
         _uncomparable_source_column(relation, types)
+        or _collated(relation)
         or _inexact_inner_aggregate(relation, types)
         or _inexact_window(relation, types)
     )
@@ -41,7 +46,14 @@ def _uncomparable_source_column(relation: Relation, types: Types) -> Reason | No
         for name, kind in types(scan).items():
             if "map<" in kind or "variant" in kind:
                 return ReasonCode.MAP_COLUMN.reason(name, kind)
+            if "collate" in kind:
+                return ReasonCode.COLLATION.reason()
     return None
+
+
+def _collated(relation: Relation) -> Reason | None:
+    """−'A' and +'a' are one group where case does not count, and a change from one to the other is none."""
+    return ReasonCode.COLLATION.reason() if _COLLATE.search(print_relation(relation)) else None
 
 
 def _inexact_inner_aggregate(relation: Relation, types: Types) -> Reason | None:

@@ -146,6 +146,10 @@ class _Planner:
             return (no_rule if self._policy(view) == STRICT else None) or view.needs_full
         if no_rule is not None:
             return no_rule
+        for table in view.analysis.tables:
+            outcome = self._draft.outcomes.get(table)
+            if outcome is not None and outcome.rows is not None and outcome.delta is None:
+                return f"{table} was built anew"
         for table in changed:
             lost = self._situation.lost.get(self._draft.span(view, table))
             if lost is not None:

@@ -343,14 +343,16 @@ def _stored(table: str, path: str, fields: tuple[Field, ...]) -> Select:
 
 
 def at_version(version: str | None, options: Sequence[tuple[str, str]] = ()) -> str:
-    """What follows a table's name, to read it at a version and with options of its format.
+    """What follows a table's name, to read it at a version and with options of its format. What stands behind
+    an @ tells one table from another of the same name, and is not for Spark.
 
-    >>> at_version("7", [("file-open-cost", "262144")])
-    " VERSION AS OF 7 WITH (`file-open-cost` = '262144')"
+    >>> at_version("7", [("file-open-cost", "262144")]), at_version("3@1f3c9a2b")
+    (" VERSION AS OF 7 WITH (`file-open-cost` = '262144')", ' VERSION AS OF 3')
     """
     if version is None:
         return ""
-    at = " VERSION AS OF " + (version if version.isdecimal() else literal(version))
+    number = version.partition("@")[0]
+    at = " VERSION AS OF " + (number if number.isdecimal() else literal(version))
     return at + read_options(options)
 
 

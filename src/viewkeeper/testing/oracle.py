@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,6 +71,9 @@ class Outcome:
     incremental: int = 0
     skipped: list[str] = field(default_factory=list)
     """Views and statements of random cases that Spark itself refuses."""
+    views: Counter[str] = field(default_factory=Counter)
+    """How many views are ``incremental``, how many have no delta rule and are recomputed (``full``), and how
+    many Spark itself has no meaning for (``refused``)."""
 
     @property
     def ok(self) -> bool:
@@ -92,6 +96,8 @@ class Oracle:
             for statement in case.tables:
                 warehouse.spark.sql(statement)
             views = self._define(warehouse, case, outcome, skip_invalid=skip_invalid)
+            outcome.views.update("incremental" if each.incremental else "full" for each in warehouse.status())
+            outcome.views["refused"] += len(outcome.skipped)
             if outcome.ok:
                 self._check(warehouse, 0, Cycle(()), views, outcome)
             for number, cycle in enumerate(case.cycles, start=1):

@@ -9,7 +9,7 @@ from shop import PINS, Referee, read, resolve
 
 from viewkeeper.analyse.parsing import tokenize
 from viewkeeper.analyse.reading import analyse
-from viewkeeper.analyse.refusals import refuse_special_dates
+from viewkeeper.analyse.refusals import refuse_bare_functions, refuse_special_dates
 from viewkeeper.errors import DefinitionError
 
 CASES = [
@@ -41,6 +41,13 @@ CASES = [
     ("SELECT qty FROM pos WHERE d >= DATE 'Today'", "VK-NONDETERMINISTIC", "'Today'"),
     ("SELECT qty FROM pos WHERE d >= to_date('yesterday')", "VK-NONDETERMINISTIC", "'yesterday'"),
     ("SELECT qty FROM pos WHERE d < CAST('now' AS TIMESTAMP)", "VK-NONDETERMINISTIC", "'now'"),
+    ("SELECT qty FROM pos WHERE d >= DATE 'yesterday UTC'", "VK-NONDETERMINISTIC", "'yesterday UTC'"),
+    ("SELECT qty FROM pos WHERE d >= to_date(('today'))", "VK-NONDETERMINISTIC", "'today'"),
+    ("SELECT qty FROM pos WHERE d >= to_timestamp_ltz('now')", "VK-NONDETERMINISTIC", "'now'"),
+    ("SELECT qty FROM pos WHERE d >= to_timestamp_ntz('today')", "VK-NONDETERMINISTIC", "'today'"),
+    ("SELECT d AS current_date, datediff(current_date, d) AS a FROM pos", "VK-NONDETERMINISTIC", None),
+    ("SELECT note AS user, upper(user) AS u FROM pos", "VK-NONDETERMINISTIC", None),
+    ("SELECT qty FROM pos -- files in C:\\data\\\nWHERE qty > 0", "VK-SYNTAX", None),
     ("SELECT current_user() FROM pos", "VK-NONDETERMINISTIC", "current_user"),
     ("SELECT qty FROM pos WHERE note = user", "VK-NONDETERMINISTIC", "user"),
     ("SELECT unix_timestamp() FROM pos", "VK-NONDETERMINISTIC", "unix_timestamp"),
@@ -169,3 +176,33 @@ def test_a_clock_needs_a_time_zone() -> None:
     with pytest.raises(DefinitionError) as refused:
         read("SELECT qty AS a FROM pos WHERE d < current_date", pins=replace(PINS, time_zone="Nowhere/Else"))
     assert refused.value.code == "VK-TIME-ZONE"
+
+
+@pytest.mark.parametrize(
+    ("query", "plan", "refused"),
+    [
+        ("FROM pos |> SELECT qty, current_user AS who", "Project [qty#1, current_user() AS who#2]", True),
+        ("SELECT f(qty), current_time AS at FROM pos", "Project [f(qty#1), current_time(6) AS at#2]", True),
+        ("FROM odd |> SELECT user AS who", "Project [user#1 AS who#2]", False),
+        ("FROM odd |> SELECT qty", "never asked for: current_user()", False),
+    ],
+)
+def test_functions_without_parentheses_in_queries_that_cannot_be_read(
+    query: str, plan: str, refused: bool
+) -> None:
+    def check() -> None:
+        refuse_bare_functions(tokenize(query), lambda: plan)
+
+    if not refused:
+        check()
+        return
+    with pytest.raises(DefinitionError) as refusal:
+        check()
+    assert refusal.value.code == "VK-NONDETERMINISTIC"
+
+
+@pytest.mark.parametrize("call", ["collect_list(qty)", "`collect_set`(qty)", "mode(qty)", "listagg(note)"])
+def test_what_depends_on_the_order_of_rows_is_no_window(call: str) -> None:
+    reason = read(f"SELECT {call} OVER (PARTITION BY store ORDER BY d) AS a FROM pos").reason
+    assert reason is not None
+    assert reason.code == "WINDOW_FUNCTION"

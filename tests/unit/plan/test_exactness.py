@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter
-from viewkeeper.algebra.scalars import Column, Scalar, column
+from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project
+from viewkeeper.algebra.scalars import Column, Named, Scalar, column
 from viewkeeper.plan.exactness import obstacle
 
 from .world import SALES, scan
@@ -28,3 +28,9 @@ def test_at_the_top_it_is_none_even_below_a_having():
 def test_a_map_among_the_columns_that_are_read_is_an_obstacle():
     assert obstacle(total, typed("map<string,int>")).code == "MAP_COLUMN"
     assert obstacle(total, typed("struct<a:map<string,int>>")).code == "MAP_COLUMN"
+
+
+def test_strings_under_a_collation_are_an_obstacle():
+    assert obstacle(total, typed("string collate UTF8_LCASE")).code == "COLLATION"
+    folded = Project(sales, (Named("n", Scalar(("collate(", Column("amount"), ", 'UTF8_LCASE')"))),))
+    assert obstacle(folded, typed("string")).code == "COLLATION"

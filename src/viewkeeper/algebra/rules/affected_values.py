@@ -123,23 +123,27 @@ def _of_sides(
 
 def _of_join(relation: Join, name: str, leaves: Leaves) -> list[Relation] | None:
     """Of each input that changed: the column itself, or one that the join sets equal to it."""
-    home = next(child for child in relation.inputs if name in child.columns)
-    same = _equals(relation, name)
+    same = _equals(relation, name, leaves)
     found: list[list[Relation] | None] = []
     for child in relation.inputs:
         if has_changed(child, leaves):
             own = next((each for each in same if each in child.columns), None)
-            if own is None or not (own == name or _is_one_type((home, name), (child, own), leaves)):
+            if own is None:
                 return None
             found.append(_as(affected(child, own, leaves), own, name))
     return _all(found)
 
 
-def _equals(relation: Join, name: str) -> list[str]:
+def _equals(relation: Join, name: str, leaves: Leaves) -> list[str]:
     """The columns that a join sets equal to this one, itself first, and then those that are set equal to
-    these."""
+    these; each of the same type as the one before it: '01' equals 1, which equals '1', and is not '1'."""
+    home = {column: child for child in relation.inputs for column in child.columns}
     same = [name]
-    pairs = list(equalities(relation.conjuncts))
+    pairs = [
+        (one, two)
+        for one, two in equalities(relation.conjuncts)
+        if one in home and two in home and _is_one_type((home[one], one), (home[two], two), leaves)
+    ]
     for known in same:
         for pair in pairs:
             for one, two in (pair, pair[::-1]):

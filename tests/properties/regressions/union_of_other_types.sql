@@ -1,0 +1,21 @@
+-- The change of one branch alone had that branch's type, and not the union's: '5' where '5.0' was right.
+CREATE TABLE r (id INT, x INT) USING iceberg;
+CREATE TABLE s (id INT, x DOUBLE) USING iceberg;
+INSERT INTO r VALUES
+(1, 1);
+INSERT INTO s VALUES
+(2, 2.5D);
+CREATE MATERIALIZED VIEW v1 WITH NO DATA AS
+SELECT id, CAST(x AS STRING) AS t FROM (SELECT id, x FROM r UNION ALL SELECT id, x FROM s) u;
+CREATE MATERIALIZED VIEW v2 WITH NO DATA AS
+SELECT CAST(x AS STRING) AS t, count(*) AS n FROM (SELECT id, x FROM r UNION ALL SELECT id, x FROM s) u GROUP BY CAST(x AS STRING);
+CREATE MATERIALIZED VIEW v3 WITH NO DATA AS
+SELECT id, x FROM r UNION ALL SELECT id, x FROM s;
+CREATE MATERIALIZED VIEW v4 WITH NO DATA AS
+SELECT id, concat(x, '!') AS t FROM v3;
+--! refresh
+INSERT INTO r VALUES
+(3, 5);
+--! refresh
+DELETE FROM r WHERE id = 1;
+--! refresh
