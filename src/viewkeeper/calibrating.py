@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from viewkeeper.algebra.estimates import SMALL_ROWS
 from viewkeeper.algebra.reading_costs import width
 from viewkeeper.ledger import sqlite_url
 from viewkeeper.plan.fitting import Observation, fitted
@@ -78,6 +79,8 @@ class _Bench:
         self._wh = warehouse
         self._shape = shape
         self._table = f"t_{shape.rows}_{shape.columns}"
+        self._names = f"names_{shape.rows}_{shape.columns}"
+        self._groups = shape.rows // _ROWS_OF_A_GROUP
         self._changes = 0
         self._views: dict[str, Method] = {}
 
@@ -107,13 +110,16 @@ class _Bench:
         )
         spark.sql(f"ALTER TABLE {self._table} SET IDENTIFIER FIELDS k")
         self._append(0, shape.rows)
+        self._create_names()
         sums = ", ".join(f"sum(v{at}) AS s{at}" for at in range(shape.columns))
         shown = ", ".join(f"v{at}" for at in range(shape.columns))
         groups = f"SELECT g, count(*) AS n, {sums} FROM {self._table} GROUP BY g"
         bag = f"SELECT k, g, {shown} FROM {self._table} WHERE v0 >= 0"
+        join = f"SELECT k, name, {shown} FROM {self._table} JOIN {self._names} ON g = id"
         for kind, query, methods in (
             ("g", groups, (Method.SDCURSOR, Method.SDBATCH, Method.SDOVERWRITE, Method.FULLRECOMP)),
             ("b", bag, (Method.GENINSTALL, Method.KEYINSTALL, Method.FULLRECOMP)),
+            ("j", join, (Method.GENINSTALL, Method.FULLRECOMP)),
         ):
             for method in methods:
                 view = f"{self._table}_{kind}_{method.value}"
@@ -125,13 +131,20 @@ class _Bench:
                 self._views[view] = method
         self._wh.refresh()
 
+    def _create_names(self) -> None:
+        """A table to join with, which never changes: a name for each group."""
+        self._wh.spark.sql(
+            f"CREATE TABLE {self._names} USING iceberg AS "
+            f"SELECT id, concat('group ', id) AS name FROM range({self._groups})"
+        )
+
     def _append(self, first: int, rows: int) -> None:
         """Rows of random groups; beyond the first ones, half of the groups are new."""
         values = ", ".join(
             f"CAST(pmod(xxhash64(id, {at}), 1000000) / 100 AS DECIMAL(12,2))"
             for at in range(self._shape.columns)
         )
-        group = f"pmod(xxhash64(id), {self._shape.rows // _ROWS_OF_A_GROUP})"
+        group = f"pmod(xxhash64(id), {self._groups})"
         if first:
             group += f" + CASE WHEN id % 2 = 0 THEN {first} ELSE 0 END"
         self._wh.spark.sql(
@@ -154,7 +167,7 @@ class _Bench:
     def _measured(self, view: str, method: Method) -> tuple[Observation, ...]:
         full = method is Method.FULLRECOMP
         (found,) = self._wh.refresh(view, policy="full" if full else "incremental").views
-        sizes = self._sizes(found, groups="_g_" in view)
+        sizes = self._sizes(found, groups="_g_" in view, joins="_j_" in view)
         loads = tuple(loads_of(method, sizes))
         if full:
             return (Observation(loads, found.compute_seconds + found.install_seconds),)
@@ -165,22 +178,27 @@ class _Bench:
             Observation(installs, found.install_seconds),
         )
 
-    def _sizes(self, found: ViewRefresh, *, groups: bool) -> Sizes:
+    def _sizes(self, found: ViewRefresh, *, groups: bool, joins: bool) -> Sizes:
         shape = self._shape
+        joined = float(self._groups) if joins else 0.0
         value = width("decimal(12,2)")
         row = width("bigint") + shape.columns * value
+        name = width("bigint") + width("string")
         deleting = found.deleted + found.updated > 0
+        # Deleted rows are found among those of their files; what they are joined with is read whole.
+        read = (shape.rows if deleting else 0.0), joined
         return Sizes(
-            base_rows=shape.rows,
-            base_bytes=shape.rows * row,
-            # Deleted rows are found among those of their files.
-            work_rows=shape.rows if deleting else 0,
-            work_bytes=shape.rows * row if deleting else 0,
+            base_rows=shape.rows + joined,
+            base_bytes=shape.rows * row + joined * name,
+            work_rows=sum(read),
+            work_bytes=read[0] * row + read[1] * name,
             changed=found.inserted + found.deleted + found.updated,
-            stored_rows=shape.rows / _ROWS_OF_A_GROUP if groups else shape.rows,
+            stored_rows=self._groups if groups else shape.rows,
             stored_width=2 * width("bigint") + shape.columns * (width("decimal(22,2)") if groups else value),
             inserted=found.inserted,
             deleted=found.deleted,
             updated=found.updated,
             grouped=groups,
+            joined_rows=sum(rows for rows in (shape.rows, joined) if rows > SMALL_ROWS) if joins else 0.0,
+            partners=1 if joins else 0,
         )

@@ -96,14 +96,17 @@ def base_views_of(source: str, library: Library) -> dict[str, str]:
     }
 
 
+def siblings(library: Library, name: str) -> tuple[str, ...]:
+    """The base views of the same source, which move together with this one; the view alone if it is none."""
+    table = source_of(library.views[name])
+    return (name,) if table is None else tuple(base_views_of(parse_path(table)[1], library).values())
+
+
 def with_siblings(library: Library, names: Iterable[str]) -> tuple[str, ...]:
     """These views and all that they read, and of a source that has several tables all base views: a
     transaction is never shown in part."""
-    closure = library.graph.closure(names)
-    tables = (source_of(library.views[name]) for name in closure)
-    sources = {parse_path(table)[1] for table in tables if table is not None}
-    siblings = [view for source in sorted(sources) for view in base_views_of(source, library).values()]
-    return tuple(library.graph.closure(dict.fromkeys((*closure, *siblings))))
+    together = (each for name in library.graph.closure(names) for each in siblings(library, name))
+    return tuple(library.graph.closure(dict.fromkeys(together)))
 
 
 def source_of(view: KnownView) -> str | None:

@@ -30,6 +30,7 @@ from viewkeeper.plan.hidden_state import reading
 from viewkeeper.plan.layout import Layout, Types, bag_layout, counted_layout, layout_of
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.representation import Representation
+from viewkeeper.plan.union_types import with_union_types
 from viewkeeper.remote_views import swept_join
 from viewkeeper.situations import source_facts
 from viewkeeper.sql.printer import print_relation
@@ -129,6 +130,8 @@ def define(
         analysis = with_expectations(definition, analysis, read)
     columns = _named(definition, referee(without_qualify(tokenize(definition.query)).sql))
     analysis = _renamed(analysis, [column for column, _ in columns])
+    if analysis.relation is not None:
+        analysis = replace(analysis, relation=with_union_types(analysis.relation, _types(referee)))
     if kept and analysis.relation is not None:
         relation = reading(analysis.relation, kept)
         text = query_text(tokenize(print_relation(relation)), resolver)

@@ -378,7 +378,7 @@ def _refresh(
         estimates["corrected"] = {price.method.value: round(price.corrected, 3) for price in plan.prices}
     if outcome is not None and outcome.method is not None:
         estimates["method"] = outcome.method.value
-        estimates["paid"] = round(outcome.compute_seconds + outcome.install_seconds, 3)
+        estimates["paid"] = round(outcome.own_compute_seconds + outcome.own_install_seconds, 3)
     elif outcome is not None and plan.strategy is Strategy.INCREMENTAL:
         estimates["for_nothing"] = _for_nothing(plan, outcome)
     if outcome is not None and outcome.violations:
@@ -430,4 +430,4 @@ def _for_nothing(plan: ViewPlan, outcome: Outcome) -> dict[str, Any] | None:
     if not priced:
         return None
     price = min(priced, key=lambda each: each.total)
-    return {"method": price.method.value, "paid": round(outcome.compute_seconds + price.install, 3)}
+    return {"method": price.method.value, "paid": round(outcome.own_compute_seconds + price.install, 3)}

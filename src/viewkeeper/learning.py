@@ -14,12 +14,15 @@ from typing import Any
 from viewkeeper.ledger import Ledger
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.prices import BELIEVED, Rates, rates_of_json
+from viewkeeper.plan.pricing import by_others
 from viewkeeper.plan.situation import Counted
 from viewkeeper.plan.steps import ViewPlan
 
 _EPOCHS = 20
 """So far back the ledger is asked."""
 _PAYMENTS = 5
+_BELIEVED = 3
+"""So many payments are believed."""
 _MOST = 8.0
 """A price is corrected by no more: what is wrong by more than that was wrong about sizes, not about speed."""
 _SURPRISE = 3.0
@@ -119,8 +122,8 @@ def experience(ledger: Ledger, views: Iterable[str]) -> Experience:
 def paid_for(
     told_of: Iterable[tuple[int, str, Mapping[str, Any]]],
 ) -> dict[str, dict[Method, float]]:
-    """How many times its price each method was paid in the last epochs of each view, in the median; prices as
-    they are before they are corrected by it. One payment says little, three are believed."""
+    """How many times its price each method was paid in the last epochs of each view; prices as they are
+    before they are corrected by it."""
     ratios: dict[str, dict[Method, list[float]]] = {}
     for _, view, told_ in told_of:  # newest first
         payment = told_ if told_.get("method") else told_.get("for_nothing") or {}
@@ -131,13 +134,18 @@ def paid_for(
         known = ratios.setdefault(view, {}).setdefault(Method(method), [])
         if len(known) < _PAYMENTS:
             known.append(paid / (price / told_.get("corrected", {}).get(method, 1.0)))
-    return {
-        view: {
-            method: min(_MOST, max(1 / _MOST, statistics.median(each))) ** (min(len(each), 3) / 3)
-            for method, each in methods.items()
-        }
-        for view, methods in ratios.items()
-    }
+    return {view: _believed(methods) for view, methods in ratios.items()}
+
+
+def _believed(ratios: Mapping[Method, list[float]]) -> dict[Method, float]:
+    """The medians. One payment says little, three are believed; what is missing is made up by others."""
+    medians = {method: min(_MOST, max(1 / _MOST, statistics.median(each))) for method, each in ratios.items()}
+    found = {}
+    for method, median in medians.items():
+        weight = min(len(ratios[method]), _BELIEVED) / _BELIEVED
+        others = by_others(each for other, each in medians.items() if other is not method)
+        found[method] = median**weight * others ** (1 - weight)
+    return found
 
 
 def known_rates(ledger: Ledger) -> Rates:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from viewkeeper.constraints import Constraint, checks
-from viewkeeper.declaring import with_siblings
+from viewkeeper.declaring import siblings, with_siblings
 from viewkeeper.define.clock import is_clock
 from viewkeeper.distinct_values import kept_values, with_distinct
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
@@ -176,33 +176,37 @@ class Maintainer:
         library: Library, wanted: Sequence[str], error: RefreshError | SourceAway, *, skip_failing: bool
     ) -> set[str]:
         """The views that cannot be refreshed now, if the others can be without them: those that read a source
-        that is away, or one that fails, if that may be skipped."""
+        that is away, or one that fails, if that may be skipped; and with a base view all of its source."""
         if isinstance(error, SourceAway):
             first = [name for name in wanted if set(error.tables) & set(library.views[name].analysis.tables)]
         else:
             first = [name for name in wanted if skip_failing and name == error.view]
-        return {name for each in first for name in (each, *library.graph.descendants(each))}
+        together = [sibling for each in first for sibling in siblings(library, each)]
+        return {name for each in together for name in (each, *library.graph.descendants(each))}
 
     def repair(self, name: str) -> EpochRecord:
-        """Rebuild a view from the versions that the ledger recorded for it."""
+        """Rebuild a view from the versions that the ledger recorded for it; with a base view all of its
+        source, which stand where it stands."""
         with self.shop.lease() as lease:
             library = self.shop.library()
             if library.states[name].snapshot is None:
                 raise no_data(name)
-            require_history(self.shop.engine, library, name)
+            together = siblings(library, name)
+            for each in together:
+                require_history(self.shop.engine, library, each)
             parents = library.graph.parents(name)
-            observed = self.shop.observe(library, [*parents, name], "full")
+            observed = self.shop.observe(library, [*parents, *together], "full")
             vector = library.states[name].vector
             by_name = {view.name: view for view in observed.views}
             situation = replace(
                 observed,
-                views=(replace(by_name[name], needs_full="repaired"),),
+                views=tuple(replace(by_name[each], needs_full="repaired") for each in together),
                 # What has no history was read as it is now, not as it was.
                 versions={
                     table: observed.versions[table]
                     if self.shop.engine.observer.extracted(table) is not None
                     else vector.get(table)
-                    for table in library.graph.sources([name])
+                    for table in library.graph.sources(together)
                 },
                 read_only=tuple(replace(by_name[parent], snapshot=vector.get(parent)) for parent in parents),
             )

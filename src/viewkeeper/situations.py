@@ -19,6 +19,7 @@ from viewkeeper.plan.situation import USUAL, Options, Situation, Span, ViewInput
 from viewkeeper.reading import rows_of
 from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
+from viewkeeper.sql.printer import at_version
 from viewkeeper.sql.quoting import parse_path, quote_path
 
 
@@ -279,7 +280,7 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
         described = source.describe(table)
         used = _used_columns(view, table, [column.name for column in described.columns])
         if version is not None and not is_clock(table):
-            _refuse_unwritten(engine, view, table, version, used)
+            _refuse_unwritten(engine, view, table, version, used, described.unwritten)
         facts[table] = {
             "identity": described.identity,
             "schema": source.schema_version(table, version),
@@ -290,13 +291,19 @@ def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[
     return facts
 
 
-def _refuse_unwritten(engine: Engine, view: KnownView, table: str, version: str, used: set[str]) -> None:
-    """A column that was added since the last commit is in the table, but in no version of it."""
-    at_version = f"SELECT * FROM {quote_path(parse_path(table))} VERSION AS OF {version}"
-    there = engine.catalog.schema(at_version, view.definition.session)
+def _refuse_unwritten(
+    engine: Engine, view: KnownView, table: str, version: str, used: set[str], unwritten: Iterable[str]
+) -> None:
+    """A column that was added since the last commit is in the table, but in no version of it; there may have
+    been another one of its name (``unwritten`` as far as the source can tell)."""
+    there = engine.catalog.schema(
+        f"SELECT * FROM {quote_path(parse_path(table))}{at_version(version)}", view.definition.session
+    )
     lacking = {name.casefold(): name for name in used}
+    new = {name.casefold() for name in unwritten}
     for name, _ in there:
-        lacking.pop(name.casefold(), None)
+        if name.casefold() not in new:
+            lacking.pop(name.casefold(), None)
     if lacking:
         raise SourceError(
             f"column {min(lacking.values())} was added to {table}, but nothing was written since",

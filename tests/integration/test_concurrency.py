@@ -245,6 +245,7 @@ def test_ctrl_c_cancels_releases_and_publishes_nothing(
 WAITING = textwrap.dedent(
     """
     import os, signal, sys, threading, time
+    from py4j.protocol import Py4JNetworkError
     import viewkeeper as vk
 
     warehouse = vk.connect(sys.argv[1])
@@ -263,7 +264,10 @@ WAITING = textwrap.dedent(
             "SELECT count(*) FROM sales AS a "
             "JOIN sales AS b ON a.qty <> b.qty JOIN sales AS c ON b.qty <> c.qty"
         ).collect()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Py4JNetworkError) as error:
+        # On a busy machine PySpark's own clean-up, on its way out, may find a connection that the JVM has
+        # closed. It was interrupted all the same, and the next question is answered.
+        assert isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
         # While the exception lives, so does the connection that was interrupted.
         answers = [spark.sql(f"SELECT {number}").collect()[0][0] for number in range(3)]
         print("interrupted", answers, len(jobs.getActiveJobsIds()), flush=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+import time
 from contextlib import suppress
 from types import FrameType
 
@@ -21,6 +22,8 @@ from viewkeeper.session import is_connect
 
 _PATIENCE = 5.0
 """Seconds. A JVM that is busy collecting garbage must not keep the interruption from the main thread."""
+
+_BETWEEN_LOOKS = 0.05
 
 _NOT_WORTH_TELLING = (
     "KeyboardInterrupt while sending command.",
@@ -53,6 +56,10 @@ def _cancel(context: SparkContext) -> None:
     # Py4JError: Spark may just be going away. AttributeError: it has gone, and the context knows of no JVM.
     with suppress(Py4JError, AttributeError):
         context.cancelAllJobs()
+        # None is left when the interruption arrives, if that can be helped.
+        jobs, until = context.statusTracker(), time.monotonic() + _PATIENCE
+        while jobs.getActiveJobsIds() and time.monotonic() < until:
+            time.sleep(_BETWEEN_LOOKS)
 
 
 def _is_worth_telling(record: logging.LogRecord) -> bool:

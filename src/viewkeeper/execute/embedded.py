@@ -77,9 +77,9 @@ def _start_spark(folder: Path) -> SparkSession:
         raise SetupError(problem, code="VK-SETUP-JAVA")
     jars = jar_files()
     log = folder / "spark.log"
-    with as_file(files("viewkeeper.resources") / "log4j2.properties") as log4j:
+    with as_file(files("viewkeeper.resources")) as resources:
         builder = SparkSession.builder.master("local[*]").appName("viewkeeper")
-        for key, value in _engine_settings(folder, jars, log4j).items():
+        for key, value in _engine_settings(folder, jars, resources).items():
             builder = builder.config(key, value)
         try:
             with _stderr_to(log):
@@ -94,12 +94,15 @@ def _start_spark(folder: Path) -> SparkSession:
     return spark
 
 
-def _engine_settings(folder: Path, jars: tuple[Path, ...], log4j: Path) -> dict[str, str]:
+def _engine_settings(folder: Path, jars: tuple[Path, ...], resources: Path) -> dict[str, str]:
     """What is fixed when the JVM starts. Nothing listens beyond this machine."""
+    log4j = resources / "log4j2.properties"
     return {
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.sql.extensions": f"{_EXTENSIONS},{_DELTA_EXTENSIONS}",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Before Hadoop's own defaults: two thirds of them are for YARN and MapReduce.
+        "spark.driver.extraClassPath": str(resources / "hadoop"),
         "spark.driver.memory": driver_memory(),
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={log4j.as_uri()}"',
         "spark.driver.host": "127.0.0.1",

@@ -25,6 +25,7 @@ from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
 from viewkeeper.execute.crew import Crew, crew
 from viewkeeper.execute.installing import InstallContext, Installed, Installing
+from viewkeeper.execute.own_time import SharedTime
 from viewkeeper.execute.profiles import profile, spares
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
@@ -63,6 +64,9 @@ class Outcome:
     installed: Installed | None = None
     compute_seconds: float = 0.0
     install_seconds: float = 0.0
+    own_compute_seconds: float = 0.0
+    """Its share of the time in which other steps ran, too; likewise:"""
+    own_install_seconds: float = 0.0
     parts: dict[str, int] = field(default_factory=dict)
     """Rows of the deltas of parts of its joins, where they were counted."""
     violations: dict[str, int] = field(default_factory=dict)
@@ -111,6 +115,7 @@ class Executor:
         self._staging = Staging()
         self._profiles: dict[str, Profile] = {}
         self._lock = threading.Lock()
+        self._time = SharedTime()
         self.outcomes: dict[str, Outcome] = {}
         self._extracting: tuple[float, float] | None = None
         self.failed_view: str | None = None
@@ -162,7 +167,10 @@ class Executor:
             rows = session.table(storage.table_sql(delta.table))
             self._staging.name(session, step.source.name, rows)
             self.outcomes[step.view] = Outcome(
-                delta.counts, compute_seconds=delta.seconds, violations=dict(delta.violations)
+                delta.counts,
+                compute_seconds=delta.seconds,
+                own_compute_seconds=delta.seconds,
+                violations=dict(delta.violations),
             )
 
     def install(self, steps: Sequence[Step], context: InstallContext) -> dict[str, Head]:
@@ -208,16 +216,11 @@ class Executor:
             future.result()
         match step:
             case Extract():
-                self._extract(step)
+                with self._time.running():
+                    self._extract(step)
             case Share() | ComputeVisible():
-                session = self._session(step.view)
-                rows = self._rows(session, step.relation)
-                if isinstance(step, ComputeVisible):
-                    self._staging.stage(session, step.name, rows)
-                elif step.staged:
-                    self._share(session, step, rows)
-                else:
-                    self._staging.name(session, step.name, rows)
+                with self._time.running():
+                    self._stage(step)
             case ComputeGroups():
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_groups(step))
             case ComputeBag():
@@ -225,7 +228,8 @@ class Executor:
             case ComputeRows():
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_rows(step))
             case CheckRows():
-                self._check(step)
+                with self._time.running():
+                    self._check(step)
             case Install() | Publish():
                 raise AssertionError("installed apart")
 
@@ -246,6 +250,16 @@ class Executor:
             first, last = self._extracting or (started, started)
             self._extracting = min(first, started), max(last, started + seconds)
         self._emit(StepFinished(None, Phase.EXTRACT, seconds, rows))
+
+    def _stage(self, step: Share | ComputeVisible) -> None:
+        session = self._session(step.view)
+        rows = self._rows(session, step.relation)
+        if isinstance(step, ComputeVisible):
+            self._staging.stage(session, step.name, rows)
+        elif step.staged:
+            self._share(session, step, rows)
+        else:
+            self._staging.name(session, step.name, rows)
 
     def _share(self, session: SparkSession, step: Share, rows: DataFrame) -> None:
         staged = self._staging.stage(session, step.name, rows, self._changed(step.view))
@@ -368,7 +382,8 @@ class Executor:
         self._emit(StepStarted(view, phase, ""))
         started = time.monotonic()
         try:
-            counts = run()
+            with self._time.running() as own:
+                counts = run()
         except Exception:
             self.failed_view = self.failed_view or view
             raise
@@ -378,8 +393,10 @@ class Executor:
             outcome.counts = counts
             if phase is Phase.COMPUTE:
                 outcome.compute_seconds += seconds
+                outcome.own_compute_seconds += own.seconds
             else:
                 outcome.install_seconds += seconds
+                outcome.own_install_seconds += own.seconds
         self._emit(StepFinished(view, phase, seconds, counts.total))
 
     def _changed(self, view: str) -> int | None:

@@ -26,7 +26,9 @@ class Operation(Enum):
     GROUP = "group"
     """Group the rows that are read; what each task makes of its own is shuffled."""
     JOIN = "join"
-    """Join the rows that are read."""
+    """Join the rows that are read, where none of the tables is small."""
+    LOOK_UP = "look up"
+    """Join with one more table, and in it look up the rows of a delta."""
     PROPAGATE = "propagate"
     """Extract changed rows, and run a delta expression over them and the operands that they are joined
     with. To find deleted rows, those of their files are read, too."""
@@ -63,7 +65,8 @@ Rates = Mapping[Operation, Rate]
 BELIEVED: Rates = {
     Operation.RECOMPUTE: Rate(0.28, 3e-8, 7.5e-9, 3e-8, 3.5e-9),
     Operation.GROUP: Rate(0.05, 1.9e-7, 3.3e-8),
-    Operation.JOIN: Rate(0.1, 4.5e-7),
+    Operation.JOIN: Rate(0.0, 4.5e-7),
+    Operation.LOOK_UP: Rate(0.08, 0.0, 0.0, 5e-7),
     Operation.PROPAGATE: Rate(0.23, 1e-8, 6e-9, 5e-7),
     Operation.TOUCH: Rate(0.28, 2e-8, 5e-10, 4.5e-6),
     Operation.MERGE: Rate(0.44, 9e-7, 1.3e-9, 1.1e-6, 2.1e-8),
@@ -128,6 +131,12 @@ class Sizes:
     updated: float = 0.0
     grouped: bool = False
     joined_rows: float = 0.0
+    partners: int = 0
+    """With how many other tables one is joined."""
+    applied_rows: float = 0.0
+    """Of views that recomputing reads and that change in the same epoch, the rows: their changes are added to
+    them, which groups all of them. Likewise:"""
+    applied_bytes: float = 0.0
     copies: bool = False
     """Whether equal rows are stored, so that those to delete must be looked up by all their columns."""
 
@@ -171,13 +180,17 @@ def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
     """What a method asks of Spark."""
     if method is Method.FULLRECOMP:
         yield _recompute(sizes)
+        yield from [Load(Operation.LOOK_UP, installs=True)] * sizes.partners
         if sizes.grouped:
             sent = min(1.0, sizes.stored_rows * _TASKS / max(1.0, sizes.base_rows))
             yield Load(Operation.GROUP, sent * sizes.base_rows, sent * sizes.base_bytes, installs=True)
         if sizes.joined_rows:
             yield Load(Operation.JOIN, sizes.joined_rows, installs=True)
+        if sizes.applied_rows:
+            yield Load(Operation.GROUP, sizes.applied_rows, sizes.applied_bytes, installs=True)
         return
     yield Load(Operation.PROPAGATE, sizes.work_rows, sizes.work_bytes, sizes.changed)
+    yield from [Load(Operation.LOOK_UP, changed_rows=sizes.changed)] * sizes.partners
     if method in OF_GROUPS:
         yield _touch(sizes)
     yield from installs_of(method, sizes)

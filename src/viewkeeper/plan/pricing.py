@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from viewkeeper.algebra.estimates import joined_rows, read_bytes
+from viewkeeper.algebra.estimates import join_partners, joined_rows, read_bytes
 from viewkeeper.algebra.reading_costs import width
 from viewkeeper.algebra.relations import scans
 from viewkeeper.plan.draft import Draft
@@ -28,22 +29,29 @@ def expected_prices(draft: Draft, view: ViewInput, work: Work, changed: Sequence
 
 
 def corrected(found: Sequence[Price], paid: Mapping[Method, float]) -> list[Price]:
-    """Prices times what was paid for them before. What nobody paid yet is taken to be as wrong as the others:
-    a machine that is slow for one is slow for all.
+    """Prices times what was paid for them before.
 
     >>> prices = [Price(Method.SDBATCH, 1.0, 1.0), Price(Method.FULLRECOMP, 0.0, 3.0)]
-    >>> [(price.method.value, price.total) for price in corrected(prices, {Method.SDBATCH: 2.0})]
-    [('sdbatch', 4.0), ('fullrecomp', 6.0)]
-    >>> [price.method.value for price in corrected(prices, {Method.SDBATCH: 2.0, Method.FULLRECOMP: 1.0})]
-    ['fullrecomp', 'sdbatch']
+    >>> [(price.method.value, price.total) for price in corrected(prices, {Method.SDBATCH: 4.0})]
+    [('fullrecomp', 6.0), ('sdbatch', 8.0)]
+    >>> [price.method.value for price in corrected(prices, {Method.SDBATCH: 4.0, Method.FULLRECOMP: 3.0})]
+    ['sdbatch', 'fullrecomp']
     """
-    usual = statistics.fmean(paid.values()) if paid else 1.0
-    times = [paid.get(price.method, usual) for price in found]
+    unpaid = by_others(paid.values())
+    times = [paid.get(price.method, unpaid) for price in found]
     again = [
         Price(each.method, each.compute * by, each.install * by, by)
         for each, by in zip(found, times, strict=True)
     ]
     return sorted(again, key=lambda price: price.total)
+
+
+def by_others(paid: Iterable[float]) -> float:
+    """How many times its price is expected to be paid for a method that nobody has paid for yet, by what was
+    paid for others: a machine that is slow for them is slow for this one, too; but they may have been priced
+    wrong, and this one right. Halfway between."""
+    known = list(paid)
+    return math.sqrt(statistics.geometric_mean(known)) if known else 1.0
 
 
 def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[str]) -> Sizes | None:
@@ -79,6 +87,7 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
         come, gone, updated = float(inserted), float(deleted), 0.0
         if view.layout.reserve is not None:
             come, gone = (min(each, float(view.layout.reserve.kept)) for each in (come, gone))
+    applied = [parent for scan in scans(relation) if (parent := draft.applied(scan.table)) is not None]
     return Sizes(
         base_rows=float(work.full),
         base_bytes=base_bytes,
@@ -92,6 +101,9 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
         updated=updated,
         grouped=groups is not None,
         joined_rows=float(joined_rows(relation, leaves)),
+        partners=join_partners(relation),
+        applied_rows=float(sum(parent.rows or 0 for parent in applied)),
+        applied_bytes=sum((parent.rows or 0) * stored_width(parent.layout) for parent in applied),
         copies=view.has_copies,
     )
 

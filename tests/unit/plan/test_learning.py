@@ -104,3 +104,11 @@ def test_prices_are_corrected_by_what_was_paid() -> None:
     far = [(at, "v", told_payment("sdbatch", 1.0, 500.0)) for at in range(3)]
     assert paid_for(far)["v"][Method.SDBATCH] == pytest.approx(8.0), "there is a limit"
     assert paid_for([(1, "v", {"work_full": 3}), (2, "v", {"method": "sdbatch", "paid": 1.0})]) == {}
+
+
+def test_a_method_that_was_paid_for_once_is_judged_by_the_others_too() -> None:
+    dear = [(at, "v", told_payment("sdbatch", 1.0, 4.0)) for at in range(3)]
+    once = [(9, "v", told_payment("fullrecomp", 9.0, 9.0))]
+    paid = paid_for([*once, *dear])["v"]
+    assert paid[Method.SDBATCH] == pytest.approx(4.0)
+    assert paid[Method.FULLRECOMP] == pytest.approx(2.0 ** (2 / 3)), "halfway to the others"

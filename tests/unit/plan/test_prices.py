@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from viewkeeper.plan.methods import OF_GROUPS, Method
-from viewkeeper.plan.prices import Operation, Rate, Sizes, break_even, methods_for, prices
+from viewkeeper.plan.prices import BELIEVED, Operation, Rate, Sizes, break_even, methods_for, prices
 
 MILLISECOND = 1e-3
 
@@ -120,3 +120,24 @@ def test_rows_that_have_copies_are_looked_up_first() -> None:
     looked_up = 3_000 * INDEXED[Operation.TOUCH].changed_row
     assert after[Method.GENINSTALL] == pytest.approx(before[Method.GENINSTALL] + looked_up)
     assert all(after[each] == before[each] for each in (Method.KEYINSTALL, Method.FULLRECOMP))
+
+
+def test_every_table_that_is_joined_is_paid_and_every_row_that_is_looked_up_in_it() -> None:
+    alone = Sizes(600_000, 24e6, 600_000, 24e6, 60_000, 600_000, 40, 30_000, 30_000)
+    before, after = (
+        {each.method: each.total for each in prices(at, BELIEVED, (Method.GENINSTALL, Method.FULLRECOMP))}
+        for at in (alone, replace(alone, partners=3))
+    )
+    opened = 3 * BELIEVED[Operation.LOOK_UP].fixed
+    assert after[Method.FULLRECOMP] == pytest.approx(before[Method.FULLRECOMP] + opened)
+    assert after[Method.GENINSTALL] > before[Method.GENINSTALL] + opened
+
+
+def test_recomputing_from_a_view_that_changes_first_adds_its_change_to_it() -> None:
+    read = Sizes(600_000, 24e6, 6_000, 24e4, 6_000, 1_000, 40, 0, 0, updated=500, grouped=True)
+    changing = replace(read, applied_rows=600_000, applied_bytes=24e6)
+    before, after = (
+        {each.method: each.total for each in prices(at, BELIEVED, METHODS)} for at in (read, changing)
+    )
+    assert after[Method.FULLRECOMP] > before[Method.FULLRECOMP]
+    assert all(after[method] == before[method] for method in OF_GROUPS)
