@@ -40,6 +40,8 @@ _PROPERTIES = (
     "'format-version' = '3', 'write.delete.mode' = 'merge-on-read', "
     "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read'"
 )
+_KEYS = 1_000_000_000
+"""So many numbers of orders are set aside for each round; the generator uses the first ones."""
 _PARTITIONS = {"orders": "month(o_orderdate)", "lineitem": "month(l_shipdate)"}
 
 
@@ -82,26 +84,45 @@ def load_keyed(spark: SparkSession, files: Path, table: str, key: Sequence[str])
 
 def change(spark: SparkSession, pattern: str, round_: int) -> None:
     """One batch of changes: about 1 % of the orders, with their lineitems."""
-    shift = (round_ + 1) * 1_000_000_000
+    shift = (round_ + 1) * _KEYS
     match pattern:
         case "append":
             copy_orders(spark, f"pmod(hash(o_orderkey), 100) = {round_}", shift)
         case "spread":
-            keys = f"o_orderkey < 1000000000 AND pmod(hash(o_orderkey), 100) = {round_}"
+            keys = f"o_orderkey < {_KEYS} AND pmod(hash(o_orderkey), 100) = {round_}"
             copy_orders(spark, keys, shift)
             delete_orders(spark, keys)
         case "recent":
             # The last three of 80 months hold 3.9 % of the orders; of 30 parts of them, four are copied, two
-            # deleted and two changed in each round: 1 % of all orders, half of them new.
+            # of these deleted and two changed in each round: 1 % of all orders, half of them new.
+            gone, changed = recent_parts(round_)
             recent = (
-                "o_orderdate >= DATE'1998-05-01' AND o_orderkey < 1000000000 AND pmod(hash(o_orderkey), 30)"
+                f"o_orderdate >= DATE'1998-05-01' AND o_orderkey < {_KEYS} AND pmod(hash(o_orderkey), 30)"
             )
-            part = 4 * round_
-            copy_orders(spark, f"{recent} BETWEEN {part} AND {part + 3}", shift)
-            delete_orders(spark, f"{recent} BETWEEN {part} AND {part + 1}")
-            update_orders(spark, f"{recent} BETWEEN {part + 2} AND {part + 3}")
+            copy_orders(spark, f"{recent} IN ({_listed(*gone, *changed)})", shift)
+            delete_orders(spark, f"{recent} IN ({_listed(*gone)})")
+            update_orders(spark, f"{recent} IN ({_listed(*changed)})")
         case _:
             raise ValueError(pattern)
+
+
+def recent_parts(round_: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Of the 30 parts of recent orders, those that go and those that change in a round: four new ones each
+    time, and from the eighth round on those that had only changed.
+
+    >>> [recent_parts(round_) for round_ in (0, 6, 7, 8, 13)]
+    [((0, 1), (2, 3)), ((24, 25), (26, 27)), ((2, 3), (6, 7)), ((6, 7), (10, 11)), ((26, 27), (28, 29))]
+    """
+    untouched = tuple(range(28))
+    left = (*(part for part in untouched if part % 4 >= 2), 28, 29)
+    lot = untouched[4 * round_ : 4 * round_ + 4] or left[2 * round_ - 14 : 2 * round_ - 10]
+    if len(lot) < 4:
+        raise ValueError("there are recent orders for 14 rounds")
+    return lot[:2], lot[2:]
+
+
+def _listed(*parts: int) -> str:
+    return ", ".join(map(str, parts))
 
 
 def copy_orders(spark: SparkSession, orders: str, shift: int) -> None:

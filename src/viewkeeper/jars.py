@@ -28,6 +28,7 @@ PACKAGES = (
     "io.delta:delta-kernel-defaults:4.3.1",
     "io.delta:delta-kernel-unitycatalog:4.3.1",
     "org.apache.spark:spark-avro_2.13:4.1.1",  # Avro files as sources; the last of its line
+    "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",  # local files without a process for each of them
 )
 
 _RESOLVE_SECONDS = 900

@@ -86,3 +86,25 @@ def test_a_catalog_without_views_is_found_out(new_spark: NewSpark, tmp_path: Pat
 def test_a_folder_that_sqlite_would_misread_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="VK-SETUP-FOLDER"):
         embedded_session(tmp_path / "what?")
+
+
+def test_the_data_may_lie_elsewhere_behind_links(new_spark: NewSpark, tmp_path: Path) -> None:
+    """People move the data to a larger disk, the whole folder or a table's large files."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "data").symlink_to(elsewhere)
+    spark = new_spark("one")
+    spark.sql("CREATE TABLE t USING iceberg AS SELECT id FROM range(1000)")
+    for file in list(elsewhere.rglob("*.parquet")):
+        file.rename(moved := tmp_path / file.name)
+        file.symlink_to(moved)
+    spark.sql("DELETE FROM t WHERE id % 2 = 0")
+    spark.sql("INSERT INTO t VALUES (-1)")
+    assert spark.sql("SELECT count(*), sum(id) FROM t").collect()[0] == (501, 249_999)
+
+
+def test_what_is_written_starts_no_process_for_a_checksum(new_spark: NewSpark, tmp_path: Path) -> None:
+    new_spark("one").sql("CREATE TABLE t USING iceberg AS SELECT id FROM range(10)")
+    assert list((tmp_path / "one" / "data").rglob("*.parquet"))
+    assert not list((tmp_path / "one" / "data").rglob("*.crc"))

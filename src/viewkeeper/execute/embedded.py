@@ -33,6 +33,15 @@ CATALOG = "lake"
 _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _DELTA_EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
 
+# Hadoop starts a process, chmod, for every file that it writes, and one more for the file's checksum: a
+# refresh writes hundreds of small ones. This does the same within the JVM. For the catalog's own tables only,
+# and so beside the file systems that Hadoop keeps: it takes a link to a file for the file, and tells the
+# length of the link.
+_LOCAL_FILES = {
+    "fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+
 
 def embedded_session(folder: Path) -> SparkSession:
     """A session on the embedded warehouse in ``folder``, starting Spark if this process has none yet."""
@@ -131,6 +140,7 @@ def _catalog_settings(folder: Path) -> dict[str, str]:
         f"{catalog}.jdbc.schema-version": "V1",  # the first version that has views
         f"{catalog}.jdbc.busy_timeout": "30000",
         f"{catalog}.warehouse": str(folder / "data"),
+        **{f"{catalog}.hadoop.{key}": value for key, value in _LOCAL_FILES.items()},
         # A cached table hides what other processes committed in the last half minute.
         f"{catalog}.cache-enabled": "false",
     }
