@@ -47,6 +47,21 @@ SHOP = (
             "price": ("5", "7.5", "50"),
         },
     ),
+    Table(
+        "v",
+        (("page", "string"), ("at", "timestamp"), ("local", "timestamp_ntz"), ("hits", "int")),
+        values={
+            "page": ("'a'", "'b'"), "hits": ("1", "2"),
+            "at": (
+                "TIMESTAMP'2024-03-10 01:59:59.999999'", "TIMESTAMP'2024-03-10 03:00:00'",
+                "TIMESTAMP'1969-12-31 23:59:58.5'", "TIMESTAMP'2024-01-01 00:00:00'",
+            ),
+            "local": (
+                "TIMESTAMP_NTZ'2024-03-10 02:30:00'", "TIMESTAMP_NTZ'1969-12-31 23:59:59.999999'",
+                "TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'9999-12-30 12:00:00'",
+            ),
+        },
+    ),
 )  # fmt: skip
 
 

@@ -40,6 +40,8 @@ class Reader:
     """Reads expressions of one query text."""
 
     text: SqlText
+    stand_ins: dict[tuple[int, int], Parts] = field(default_factory=dict)
+    """By the tokens of a call, the column that has its value already."""
 
     def scalar(
         self,
@@ -90,6 +92,10 @@ class Reader:
         if replacement is not None:
             first, end = self.extent(node)
             cuts.found.append((first, end, _operand(replacement)))
+            return
+        if self.stand_ins and isinstance(node, exp.Anonymous) and self.extent(node) in self.stand_ins:
+            where = self.extent(node)
+            cuts.found.append((*where, self.stand_ins[where]))
             return
         match node:
             case exp.Query() | exp.Exists():

@@ -102,7 +102,7 @@ def tokenize(sql: str) -> SqlText:
 
 def parse(text: SqlText) -> exp.Expr:
     """The tree of the one statement in the text."""
-    tokens = [_plain(token) for token in text.tokens]
+    tokens = [_plain(text, index) for index in range(len(text.tokens))]
     try:
         trees = _SpanParser(error_level=ErrorLevel.IMMEDIATE, dialect=Spark()).parse(tokens, text.sql)
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError) as error:
@@ -125,8 +125,12 @@ def call_end(node: exp.Expr) -> int | None:
     return found
 
 
-def _plain(token: Token) -> Token:
-    if token.token_type not in _WORDS_NOT_KEYWORDS:
+def _plain(text: SqlText, index: int) -> Token:
+    token = text.tokens[index]
+    # The clause names a window: WINDOW w AS (…). Elsewhere it is a function, or its column.
+    is_clause = text.is_name(index + 1) and text.word(index + 2) == "AS"
+    is_window = token.token_type == TokenType.WINDOW and not is_clause
+    if not is_window and token.token_type not in _WORDS_NOT_KEYWORDS:
         return token
     return Token(
         TokenType.VAR, token.text, token.line, token.col, token.start, token.end, list(token.comments)

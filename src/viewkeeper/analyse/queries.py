@@ -30,6 +30,7 @@ from viewkeeper.analyse.scopes import Names, Output, Scope
 from viewkeeper.analyse.set_operations import counted_sides, intersect, subtract
 from viewkeeper.analyse.subqueries import Block, Condition, Subqueries, has_subquery
 from viewkeeper.analyse.tidy import project
+from viewkeeper.analyse.time_windows import TimeWindows
 from viewkeeper.analyse.windows import Windows, direction, named_windows
 
 _MEANINGLESS = ("order", "sort", "cluster", "distribute", "hint", "windows")
@@ -188,7 +189,8 @@ class QueryReader:
 
     def _select(self, node: exp.Select, environment: Environment) -> Built:
         block = self.block(node, environment, None)
-        inputs, having = block.inputs, node.args.get("having")
+        having = node.args.get("having")
+        inputs = TimeWindows(self._reader, self._names, self._from.kinds).windowed(block.inputs, node)
         inputs, items = self._generated(inputs, self._items(node, inputs.scope))
         order = self._order(node, items, inputs.scope)
         shown = len(items)

@@ -67,8 +67,8 @@ _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
         "write it letter for letter as it stands in GROUP BY",
     ),
     ReasonCode.TIME_WINDOW: (
-        "the time window {0} is not kept incrementally yet",
-        "date_trunc(…) as a key is",
+        "the time window {0} is not kept incrementally",
+        "GROUP BY window(…) of a column is, with durations of weeks to microseconds, at most 100 overlapping",
     ),
     ReasonCode.LATERAL_VIEW: (
         "{0} is not kept incrementally",

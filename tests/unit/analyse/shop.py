@@ -18,6 +18,7 @@ _COLUMNS = {
     "info:struct<a:int,b:struct<c:string>> attrs:map<string,int>",
     "stores": "store:int city:string region:string",
     "items": "item:int name:string qty:int",
+    "visits": "page:string at:timestamp local:timestamp_ntz span:struct<start:timestamp,end:timestamp>",
     "odd": "a b:int|select:int|x:int|xs:array<int>|user:string|pos:struct<qty:int>",
 }
 TABLES = {
