@@ -167,7 +167,8 @@ class FromReader:
         only(self.reader, node, "this", "on", "using", "method", "side", "kind", "hint")
         side, kind, method = (str(node.args.get(key) or "").upper() for key in ("side", "kind", "method"))
         if isinstance(node.this, exp.Lateral):
-            return self._generators.joined(left, node, side, kind)
+            inputs, on = self._generators.joined(left, node, side, kind), node.args.get("on")
+            return inputs if on is None else inputs.where(self.conjuncts(on, inputs.scope))
         if kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or method not in ("", "NATURAL"):
             raise self.reader.not_understood(node, f"{method} {kind} JOIN".strip())
         if node.this.args.get("pivots"):

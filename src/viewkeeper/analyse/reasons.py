@@ -72,7 +72,7 @@ _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
     ),
     ReasonCode.LATERAL_VIEW: (
         "{0} is not kept incrementally",
-        "LATERAL VIEW with explode, posexplode, inline, stack or json_tuple and names for its columns is",
+        "with explode, posexplode, inline, stack or json_tuple and names for their columns it is",
     ),
     ReasonCode.PIVOT: ("{0} is not kept incrementally yet", None),
     ReasonCode.TABLE_FUNCTION: ("the table function {0} is not kept incrementally yet", None),

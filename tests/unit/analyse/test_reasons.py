@@ -37,7 +37,14 @@ CASES = [
     ("SELECT page FROM visits GROUP BY page, session_window(at, '1 hour')", "TIME_WINDOW", None),
     ("SELECT window(at, '1 hour') AS a FROM visits", "TIME_WINDOW", None),
     ("SELECT x.a FROM pos LATERAL VIEW inline(array(info)) x", "LATERAL_VIEW", None),
-    ("SELECT q.x FROM pos p JOIN LATERAL (SELECT p.qty AS x) q", "LATERAL_VIEW", None),
+    ("SELECT q.x FROM pos p JOIN LATERAL (SELECT p.qty AS x WHERE p.qty > 1) q", "LATERAL_VIEW", None),
+    (
+        "SELECT x FROM pos p, LATERAL (SELECT city AS x FROM stores s WHERE s.store = p.store)",
+        "LATERAL_VIEW",
+        None,
+    ),
+    ("SELECT x FROM pos p, LATERAL (SELECT max(p.qty) AS x)", "AGGREGATE_FUNCTION", None),
+    ("SELECT a FROM pos, LATERAL (SELECT qty AS item, item + 1 AS a)", "NOT_UNDERSTOOD", "item"),
     ("SELECT * FROM pos PIVOT (sum(qty) FOR (item, store) IN ((1, 2)))", "PIVOT", None),
     ("SELECT id FROM range(10 + 1)", "TABLE_FUNCTION", "range"),
     (
