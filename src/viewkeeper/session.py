@@ -25,6 +25,14 @@ _ROW_COUNT = re.compile(r"rowCount=([0-9.E+]+)")
 # Settings that belong to one write of the user's; in a work session they would end up in our commits.
 _NOT_INHERITED = ("spark.wap.", "spark.sql.iceberg.snapshot-property.")
 
+_MEANING = re.compile(
+    r"spark\.sql\.((legacy|parser|function|jsonGenerator|ansi|decimalOperations|lateralColumnAlias)\..+"
+    r"|timestampType|mapKeyDedupPolicy|storeAssignmentPolicy|(order|group)ByOrdinal|groupByAliases"
+    r"|session\.collation\.default)"
+)
+"""Settings under which the same words mean something else. A definition has five of them pinned; of the
+others work sessions know Spark's defaults: a view must not change its meaning with who refreshes it."""
+
 # pyspark logs every failed query as JSON on the terminal, although it raises the same as an exception.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
 
@@ -110,6 +118,7 @@ def work_session(spark: SparkSession, pins: SessionPins | None = None) -> SparkS
     """A session of our own beside ``spark``: the same catalogs and settings, none of its temporary views,
     with everything that gives a query its meaning pinned. Without ``pins``, ``spark``'s own meaning."""
     work = _sibling(spark)
+    _forget_meanings(work)
     if pins is None:
         pins = session_pins(spark)
     apply_settings(
@@ -126,6 +135,13 @@ def work_session(spark: SparkSession, pins: SessionPins | None = None) -> SparkS
     )
     use(work, pins.catalog, pins.namespace)
     return work
+
+
+def _forget_meanings(work: SparkSession) -> None:
+    for key in work.conf.getAll:
+        if _MEANING.fullmatch(key) and key not in BINDING:
+            with suppress(PySparkException):  # a setting of the whole JVM stays as it is
+                work.conf.unset(key)
 
 
 def close_work_session(work: SparkSession) -> None:

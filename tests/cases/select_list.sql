@@ -40,3 +40,18 @@ SELECT store AS qty, qty AS store FROM pos
 -- becomes
 SELECT store AS qty, qty AS store
 FROM lake.shop.pos /* new */
+
+-- # Fields of structs keep the names that Spark gives them
+-- columns: j, t, n
+SELECT to_json(struct(store, count(*), sum(qty) + 1)) AS j, (store, item) AS t, count(*) AS n
+FROM pos GROUP BY store, item
+-- becomes
+SELECT
+  to_json(struct(store AS store, count AS col2, sum_qty + 1)) AS j,
+  struct(store AS store, item AS item) AS t,
+  count AS n
+FROM (
+  SELECT store, item, count(*) AS count, sum(qty) AS sum_qty
+  FROM lake.shop.pos /* new */
+  GROUP BY store, item
+)

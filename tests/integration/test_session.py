@@ -54,6 +54,21 @@ def test_a_work_session_has_its_pins_and_none_of_the_users_temporary_views(new_s
     assert not is_connect(work)
 
 
+def test_a_work_session_knows_no_other_meaning_of_words(new_spark: NewSpark) -> None:
+    spark = new_spark("one")
+    spark.conf.set("spark.sql.jsonGenerator.ignoreNullFields", "false")
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    told = "to_json(struct(1 AS a, CAST(NULL AS INT) AS b))"
+    asked = f"SELECT {told} AS told, typeof(CAST('2026-01-01' AS TIMESTAMP)) AS kind"
+    assert spark.sql(asked).collect()[0] == ('{"a":1,"b":null}', "timestamp_ntz")
+    work = work_session(spark)
+    assert work.sql(asked).collect()[0] == ('{"a":1}', "timestamp")
+    assert work.conf.get("spark.sql.mapKeyDedupPolicy") == "EXCEPTION"
+    assert work.conf.get("spark.sql.legacy.timeParserPolicy") == "CORRECTED"
+
+
 def test_statements_take_parameters(new_spark: NewSpark) -> None:
     """Delta's parser loses them unless Spark binds them in its old way."""
     spark = new_spark("one")

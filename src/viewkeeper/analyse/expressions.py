@@ -122,9 +122,13 @@ class Reader:
                 inner = node.this if isinstance(node, exp.Alias) else node.expression
                 self._walk(inner, lookup, replace, cuts, variables)
             case _:
+                if isinstance(node, exp.Tuple) and not isinstance(node.parent, exp.In):
+                    self._spell_out(node, cuts)
                 for child in self._operands(node, cuts):
+                    known = len(cuts.found)
                     self._walk(child, lookup, replace, cuts, variables)
-                    self._keep_name(node, child, cuts)
+                    if len(cuts.found) == known + 1:
+                        self._keep_name(node, child, cuts)
 
     def _operands(self, node: exp.Expr, cuts: _Cuts) -> Iterator[exp.Expr]:
         children = list(node.iter_expressions())
@@ -173,22 +177,35 @@ class Reader:
         first, last = self._index(identifiers[0]), self._index(identifiers[used - 1])
         cuts.found.append((first, last + 1, parts))
 
+    def _spell_out(self, node: exp.Tuple, cuts: _Cuts) -> None:
+        """``(a, b)`` is ``struct(a, b)``, in which fields can be given names."""
+        where = span(node)
+        if where is None or self.text.word(where[0]) != "(":
+            raise self.not_understood(node)
+        cuts.found.append((where[0], where[0] + 1, ("struct(",)))
+
     def _keep_name(self, call: exp.Expr, argument: exp.Expr, cuts: _Cuts) -> None:
-        """``struct(a)`` has a field a: the column's name is part of the value, whatever we call it."""
-        if not isinstance(argument, exp.Column) or not cuts.found:
-            return
+        """``struct(a, count(*))`` has fields a and col2: the names are part of the value, whatever we call
+        the columns that we put there. What was found last is the argument, or stands inside it."""
         first, end, parts = cuts.found[-1]
-        where, name = span(argument), dotted(argument)[-1].name
-        is_whole = where == (first, end)
-        if not is_whole or (parts == (Column(name),) and isinstance(call, exp.Tuple)):
+        makes_struct = isinstance(call, exp.Tuple) and not isinstance(call.parent, exp.In)
+        named = ""
+        if isinstance(call, exp.Anonymous):
+            makes_struct, named = makes_struct or call.name.lower() == "struct", call.name.lower()
+        if not makes_struct and named not in functions.NAMED_BY_ARGUMENTS:
             return
-        if isinstance(call, exp.Anonymous) and call.name.lower() == "struct":
-            cuts.found[-1] = (first, end, (*parts, f" AS {ident(name)}"))
-        elif isinstance(call, exp.Anonymous) and call.name.lower() in functions.NAMED_BY_ARGUMENTS:
-            if parts != (Column(name),):
-                raise self.not_understood(call)
-        elif isinstance(call, exp.Tuple) and not isinstance(call.parent, exp.In):
+        if isinstance(argument, exp.Column):
+            if span(argument) != (first, end):
+                return  # a field of it, whose name it keeps
+            name = dotted(argument)[-1].name
+        elif (span(argument) or self._extent_of_call(argument)) == (first, end):
+            at = next(index for index, each in enumerate(call.expressions) if each is argument)
+            name = f"col{at + 1}"
+        else:
+            return
+        if not makes_struct:
             raise self.not_understood(call)
+        cuts.found[-1] = (first, end, (*parts, f" AS {ident(name)}"))
 
     def extent(self, node: exp.Expr) -> tuple[int, int]:
         """The tokens of a call or of any other expression that knows them."""

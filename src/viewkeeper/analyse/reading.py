@@ -27,7 +27,12 @@ from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
 from viewkeeper.analyse.qualify import without_qualify
 from viewkeeper.analyse.queries import QueryReader
 from viewkeeper.analyse.reasons import NotIncremental, ReasonCode
-from viewkeeper.analyse.refusals import refuse, refuse_bare_functions, refuse_special_dates
+from viewkeeper.analyse.refusals import (
+    refuse,
+    refuse_bare_functions,
+    refuse_file_columns,
+    refuse_special_dates,
+)
 from viewkeeper.analyse.scopes import Names
 from viewkeeper.analyse.spark_errors import SparkError, translate_spark_error
 from viewkeeper.analyse.tidy import named, prune
@@ -73,6 +78,8 @@ def analyse(
     text, said = _canonical(text, schema, said, referee)
     holes = query_text(text, resolve)
     _check_holes(text, holes, schema, referee)
+    tables = filter(None, (resolve(parse_path(table)) for table in holes.tables))
+    refuse_file_columns(text, (name for table in tables for name, _ in table.columns))
     try:
         relation = _relation(text, session, resolve, names, said)
         _check_rows_compare(names, schema)

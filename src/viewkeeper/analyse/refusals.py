@@ -9,7 +9,7 @@ structure cannot be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 
 from sqlglot.tokenizer_core import TokenType
@@ -46,6 +46,10 @@ _SPECIAL_DATE = re.compile(rf"\s*({'|'.join(sorted(_SPECIAL_DATES))})(?![^\W\d])
 _CAST_TO_DATE = re.compile(
     rf"\bcast\(\s*({'|'.join(sorted(_SPECIAL_DATES))})(?![^\W\d])[^()#]*? as (?:date|timestamp)", re.I
 )
+_TIME_OF_DAY = re.compile(r"\s*T?\d{1,2}:\d{1,2}(?![-\d])", re.I)
+"""Without a date, it is a time of today."""
+_CAST_TIME = re.compile(r"\bcast\(\s*(T?\d{1,2}:\d{1,2}[^()#]*?) as timestamp", re.I)
+_FILE_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted", "_metadata"}
 _BARE = re.compile(r"\b(current_user|current_date|current_timestamp|current_time|localtimestamp)\(")
 _DATE_TYPES = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
 _DATE_FUNCTIONS = {
@@ -122,15 +126,19 @@ def _has_no_special_dates(text: SqlText) -> None:
         while text.word(before) == "(":
             before -= 1
         called = before < index - 1 and text.word(before) in (*_DATE_TYPES, *_DATE_FUNCTIONS)
+        if _TIME_OF_DAY.match(text.tokens[index].text):  # with a format there is no day in it
+            called = called and text.word(before) != "CAST" and text.word(index + 1) == ")"
         if called or text.word(index - 1) in _DATE_TYPES:
             raise _special_date(text, index)
 
 
 def refuse_special_dates(text: SqlText, explained: Callable[[], str]) -> None:
-    """So is ``'today'`` beside a date (``day >= 'today'``, ``coalesce(day, 'today')``); beside a text it is
-    just a word. Where it is cast, Spark's plan says so: there a column would have a number (``today#7``)."""
+    """So is ``'today'`` beside a date (``day >= 'today'``, ``coalesce(day, 'today')``), and a time without a
+    day beside a timestamp (``at > '12:00'``); beside a text they are just words. Where one is cast, Spark's
+    plan says so: there a column would have a number (``today#7``)."""
     found = list(_special_dates(text))
-    cast = _CAST_TO_DATE.search(explained()) if found else None
+    plan = explained() if found else ""
+    cast = _CAST_TO_DATE.search(plan) or _CAST_TIME.search(plan)
     if cast is not None:
         named = (at for at in found if text.tokens[at].text.strip().lower().startswith(cast[1].lower()))
         raise _special_date(text, next(named, found[0]))
@@ -138,7 +146,7 @@ def refuse_special_dates(text: SqlText, explained: Callable[[], str]) -> None:
 
 def _special_dates(text: SqlText) -> Iterator[int]:
     for index, token in enumerate(text.tokens):
-        if _is_string(text, index) and _SPECIAL_DATE.match(token.text):
+        if _is_string(text, index) and (_SPECIAL_DATE.match(token.text) or _TIME_OF_DAY.match(token.text)):
             yield index
 
 
@@ -162,6 +170,22 @@ def refuse_bare_functions(text: SqlText, explained: Callable[[], str]) -> None:
     called = _BARE.search(explained()) if bare else None
     if called is not None:
         raise nondeterministic(text, bare[0], called[1])
+
+
+def refuse_file_columns(text: SqlText, columns: Iterable[str]) -> None:
+    """Where a row is stored is no matter of the row: its file is another one after a compaction. Iceberg and
+    Delta show it in columns that the table itself does not have."""
+    own = {column.lower() for column in columns}
+    own |= {token.text.lower() for at, token in enumerate(text.tokens) if text.word(at - 1) == "AS"}
+    for index, token in enumerate(text.tokens):
+        name = token.text.lower()
+        if name in _FILE_COLUMNS - own and text.is_name(index):
+            raise DefinitionError(
+                f"The column {name} tells where a row is stored, which changes when files are compacted",
+                code="VK-NONDETERMINISTIC",
+                hint="Store what you need of it in a column when the rows are written.",
+                position=text.position(index),
+            )
 
 
 def _comments_end_with_their_line(text: SqlText) -> None:

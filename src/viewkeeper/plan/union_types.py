@@ -16,12 +16,21 @@ from viewkeeper.plan.layout import Types
 
 
 def with_union_types(relation: Relation, types: Types) -> Relation:
-    """The relation with every branch of every union in it cast to the union's types."""
+    """The relation with every branch of every union in it cast to the union's types. Of three branches Spark
+    adds up the first two and then the third: a text that stands beside a date becomes one, and only then
+    the timestamp that the third has."""
     inner = map_children(relation, lambda child: with_union_types(child, types))
     if not isinstance(inner, UnionAll):
         return inner
-    wanted = types(inner)
-    return UnionAll(tuple(_cast(branch, wanted, types(branch)) for branch in inner.inputs))
+    own = [types(branch) for branch in inner.inputs]
+    if all(each == own[0] for each in own):
+        return inner
+    done, so_far = [inner.inputs[0]], own[0]
+    for branch, its_own in zip(inner.inputs[1:], own[1:], strict=True):
+        wanted = types(UnionAll((done[0], branch)))
+        done = [*(_cast(each, wanted, so_far) for each in done), _cast(branch, wanted, its_own)]
+        so_far = wanted
+    return UnionAll(tuple(done))
 
 
 def _cast(branch: Relation, wanted: Mapping[str, str], own: Mapping[str, str]) -> Relation:

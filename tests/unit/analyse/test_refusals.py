@@ -45,6 +45,10 @@ CASES = [
     ("SELECT qty FROM pos WHERE d >= to_date(('today'))", "VK-NONDETERMINISTIC", "'today'"),
     ("SELECT qty FROM pos WHERE d >= to_timestamp_ltz('now')", "VK-NONDETERMINISTIC", "'now'"),
     ("SELECT qty FROM pos WHERE d >= to_timestamp_ntz('today')", "VK-NONDETERMINISTIC", "'today'"),
+    ("SELECT qty FROM pos WHERE d >= TIMESTAMP '12:30:00'", "VK-NONDETERMINISTIC", "'12:30:00'"),
+    ("SELECT qty FROM pos WHERE d >= to_timestamp('T1:30')", "VK-NONDETERMINISTIC", "'T1:30'"),
+    ("SELECT qty, p._file FROM pos p", "VK-NONDETERMINISTIC", "_file"),
+    ("SELECT qty + unknown(_metadata.file_path) FROM pos", "VK-NONDETERMINISTIC", "_metadata"),
     ("SELECT d AS current_date, datediff(current_date, d) AS a FROM pos", "VK-NONDETERMINISTIC", None),
     ("SELECT note AS user, upper(user) AS u FROM pos", "VK-NONDETERMINISTIC", None),
     ("SELECT qty FROM pos -- files in C:\\data\\\nWHERE qty > 0", "VK-SYNTAX", None),
@@ -165,6 +169,15 @@ def test_words_that_spark_reads_as_dates(plan: str, refused: bool) -> None:
     with pytest.raises(DefinitionError) as error:
         refuse_special_dates(text, lambda: plan)
     assert error.value.code == "VK-NONDETERMINISTIC"
+    assert str(error.value.position) == "line 1, column 41"
+
+
+def test_times_without_a_day_are_times_of_today() -> None:
+    text = tokenize("SELECT '9:15' AS n FROM pos WHERE at >= '12:30:00'")
+    refuse_special_dates(text, lambda: "Filter (word#1 = 12:30:00)")
+    refuse_special_dates(text, lambda: "Filter (at#1 >= cast(2026-01-01 12:30:00 as timestamp))")
+    with pytest.raises(DefinitionError) as error:
+        refuse_special_dates(text, lambda: "Filter (at#1 >= cast(12:30:00 as timestamp))")
     assert str(error.value.position) == "line 1, column 41"
 
 
