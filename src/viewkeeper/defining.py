@@ -31,6 +31,7 @@ from viewkeeper.plan.layout import Layout, Types, bag_layout, counted_layout, la
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.representation import Representation
 from viewkeeper.plan.union_types import with_union_types
+from viewkeeper.plan.zones import reads_in_a_time_zone
 from viewkeeper.remote_views import swept_join
 from viewkeeper.situations import source_facts
 from viewkeeper.sql.printer import print_relation
@@ -277,10 +278,15 @@ def _laid_out(
         return analysis, bag_layout(columns, None)
 
     types = _types(referee)
-    reason = obstacle(analysis.relation, types)
-    if reason is not None:
+    reason, layout = obstacle(analysis.relation, types), None
+    if reason is None:
+        layout = layout_of(analysis.relation, columns, types, as_shown=as_shown)
+    if layout is not None and reads_in_a_time_zone(layout):
+        reason = obstacle(analysis.relation, types, as_rows=True)
+        layout = bag_layout(columns, analysis.relation)
+    if layout is None or reason is not None:
         return replace(analysis, relation=None, reason=reason), bag_layout(columns, None)
-    return analysis, layout_of(analysis.relation, columns, types, as_shown=as_shown)
+    return analysis, layout
 
 
 def _with_columns_listed(view: KnownView) -> KnownView:

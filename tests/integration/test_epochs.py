@@ -181,6 +181,36 @@ def test_each_view_keeps_the_meaning_of_its_session(sales: Warehouse) -> None:
     )
 
 
+def test_what_is_made_of_groups_keeps_the_time_zone_of_the_definition(sales: Warehouse) -> None:
+    """Whoever reads it has one of their own, and so has the view that reads this one."""
+    spark = sales.spark
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    spark.sql("CREATE TABLE visits (at TIMESTAMP, who STRING) USING iceberg")
+    spark.sql("INSERT INTO visits VALUES (TIMESTAMP '2026-01-02 08:30:00', 'a')")
+    last = "SELECT who, date(max(at)) AS last FROM visits GROUP BY who HAVING max(at) >= '2026-01-02'"
+    sales.sql(f"{CREATE}lasts AS {last}")
+    sales.sql(f"{CREATE}ranked AS SELECT *, rank() OVER (ORDER BY last DESC) AS r FROM ({last})")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    sales.sql(f"{CREATE}days AS SELECT last, count(*) AS n FROM lasts GROUP BY last")
+    for change in (
+        "INSERT INTO visits VALUES (TIMESTAMP '2026-01-02 23:00:00', 'b')",
+        "INSERT INTO visits VALUES (TIMESTAMP '2026-01-03 23:00:00', 'a'), (NULL, 'c')",
+        "DELETE FROM visits WHERE who = 'b'",
+    ):
+        spark.sql(change)
+        assert set(strategies(sales.refresh(policy="incremental strict")).values()) == {"incremental"}
+        assert_exact(sales)
+    assert [tuple(map(str, row)) for row in sales.sql("SELECT * FROM lasts").collect()] == [
+        ("a", "2026-01-04")
+    ]
+    assert [tuple(map(str, row)) for row in sales.sql("SELECT * FROM ranked").collect()] == [
+        ("a", "2026-01-04", "1")
+    ]
+    assert [tuple(map(str, row)) for row in sales.sql("SELECT * FROM days").collect()] == [
+        ("2026-01-04", "1")
+    ]
+
+
 def test_case_of_names_does_not_matter(sales: Warehouse) -> None:
     sales.sql(CREATE + "Mixed AS SELECT STORE, Qty FROM sales")
     sales.sql(CREATE + "child AS SELECT store, sum(qty) AS total FROM Mixed GROUP BY Store")

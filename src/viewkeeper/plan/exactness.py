@@ -28,12 +28,13 @@ _COLLATE = re.compile(r"\bcollate\b", re.IGNORECASE)
 Kind = TypeVar("Kind", Aggregate, Window)
 
 
-def obstacle(relation: Relation, types: Types) -> Reason | None:
-    """The first reason why the query must be recomputed, if there is one."""
+def obstacle(relation: Relation, types: Types, *, as_rows: bool = False) -> Reason | None:
+    """The first reason why the query must be recomputed, if there is one. ``as_rows``: its rows are stored as
+    they are, though it ends in groups."""
     return (
         _uncomparable_source_column(relation, types)
         or _collated(relation)
-        or _inexact_inner_aggregate(relation, types)
+        or _inexact_inner_aggregate(relation, types, all_of_them=as_rows)
         or _inexact_window(relation, types)
     )
 
@@ -56,11 +57,11 @@ def _collated(relation: Relation) -> Reason | None:
     return ReasonCode.COLLATION.reason() if _COLLATE.search(print_relation(relation)) else None
 
 
-def _inexact_inner_aggregate(relation: Relation, types: Types) -> Reason | None:
+def _inexact_inner_aggregate(relation: Relation, types: Types, *, all_of_them: bool) -> Reason | None:
     """A delta takes away old rows by computing them again. A floating-point SUM or AVG over the same rows in
     another order differs in the last bits, and the row to take away would not be found. At the top of a
     view that does no harm: groups are replaced by their key."""
-    for aggregate in _inner(relation):
+    for aggregate in _all(relation, Aggregate) if all_of_them else _inner(relation):
         for call in aggregate.calls:
             reason = _inexact(aggregate.child, call, types)
             if reason is not None:
