@@ -7,7 +7,7 @@ that it was counted, corrects it from then on: factor = actual / estimated, per 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,6 +25,9 @@ _BELIEVED = 3
 """So many payments are believed."""
 _MOST = 8.0
 """A price is corrected by no more: what is wrong by more than that was wrong about sizes, not about speed."""
+_ANEW = 1.4
+"""When the last two payments are both so many times more, or less, than those before, something has changed,
+such as how much changes at a time: then those before tell no more."""
 _SURPRISE = 3.0
 """A delta that holds so many times more or less than expected."""
 
@@ -139,13 +142,26 @@ def paid_for(
 
 def _believed(ratios: Mapping[Method, list[float]]) -> dict[Method, float]:
     """The medians. One payment says little, three are believed; what is missing is made up by others."""
-    medians = {method: min(_MOST, max(1 / _MOST, statistics.median(each))) for method, each in ratios.items()}
+    of_late = {method: _of_late(each) for method, each in ratios.items()}
+    medians = {
+        method: min(_MOST, max(1 / _MOST, statistics.median(each))) for method, each in of_late.items()
+    }
     found = {}
     for method, median in medians.items():
-        weight = min(len(ratios[method]), _BELIEVED) / _BELIEVED
+        weight = min(len(of_late[method]), _BELIEVED) / _BELIEVED
         others = by_others(each for other, each in medians.items() if other is not method)
         found[method] = median**weight * others ** (1 - weight)
     return found
+
+
+def _of_late(ratios: Sequence[float]) -> Sequence[float]:
+    """The payments, newest first, since they have been what they are now."""
+    last, before = ratios[:2], ratios[2:]
+    if not before:
+        return ratios
+    usual = statistics.median(before)
+    is_new = min(last) > _ANEW * usual or max(last) < usual / _ANEW
+    return last if is_new else ratios
 
 
 def known_rates(ledger: Ledger) -> Rates:

@@ -117,9 +117,3 @@ def test_the_data_may_lie_elsewhere_behind_links(new_spark: NewSpark, tmp_path: 
     spark.sql("DELETE FROM t WHERE id % 2 = 0")
     spark.sql("INSERT INTO t VALUES (-1)")
     assert spark.sql("SELECT count(*), sum(id) FROM t").collect()[0] == (501, 249_999)
-
-
-def test_what_is_written_starts_no_process_for_a_checksum(new_spark: NewSpark, tmp_path: Path) -> None:
-    new_spark("one").sql("CREATE TABLE t USING iceberg AS SELECT id FROM range(10)")
-    assert list((tmp_path / "one" / "data").rglob("*.parquet"))
-    assert not list((tmp_path / "one" / "data").rglob("*.crc"))

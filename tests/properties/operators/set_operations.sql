@@ -5,4 +5,3 @@ SELECT cid FROM o INTERSECT ALL SELECT part FROM l;
 SELECT part FROM l EXCEPT ALL SELECT cid FROM o;
 SELECT id, name FROM c UNION SELECT cid, 'a' FROM o EXCEPT SELECT part, 'a' FROM l;
 SELECT nation, count(*) AS n FROM (SELECT nation, name FROM c INTERSECT SELECT nation, 'a' FROM c) GROUP BY nation;
-SELECT day AS x FROM o UNION ALL SELECT concat('2024-01-0', id + 1, ' 10:00:00') FROM c UNION ALL SELECT at FROM v;

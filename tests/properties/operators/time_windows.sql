@@ -8,3 +8,5 @@ SELECT window, page, avg(hits) AS a FROM v GROUP BY page, window(local, '90 seco
 SELECT window.end AS until, sum(total) AS s FROM o GROUP BY window(day, '2 days', '1 day');
 SELECT since, count(*) AS n FROM (SELECT page, window.start AS since FROM v GROUP BY page, window(at, '1 hour')) GROUP BY since;
 SELECT window, cid, count(*) AS n FROM o JOIN v ON o.cid = v.hits GROUP BY window(at, '1 hour'), cid;
+-- Of three branches the first two are added up before the third: a text beside a date is one.
+SELECT day AS x FROM o UNION ALL SELECT concat('2024-01-0', id + 1, ' 10:00:00') FROM c UNION ALL SELECT at FROM v;

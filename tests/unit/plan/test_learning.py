@@ -106,6 +106,14 @@ def test_prices_are_corrected_by_what_was_paid() -> None:
     assert paid_for([(1, "v", {"work_full": 3}), (2, "v", {"method": "sdbatch", "paid": 1.0})]) == {}
 
 
+def test_what_was_paid_twice_in_a_row_goes_before_what_was_paid_earlier() -> None:
+    cheap = [(at, "v", told_payment("sdbatch", 1.0, 0.5)) for at in range(4)]
+    dear = [(at, "v", told_payment("sdbatch", 1.0, 2.0)) for at in range(8, 10)]
+    assert paid_for([*dear[:1], *cheap])["v"][Method.SDBATCH] == pytest.approx(0.5), "once may be chance"
+    assert paid_for([*dear, *cheap])["v"][Method.SDBATCH] == pytest.approx(2.0 ** (2 / 3))
+    assert paid_for([*cheap[:2], *dear, *dear])["v"][Method.SDBATCH] == pytest.approx(0.5 ** (2 / 3))
+
+
 def test_a_method_that_was_paid_for_once_is_judged_by_the_others_too() -> None:
     dear = [(at, "v", told_payment("sdbatch", 1.0, 4.0)) for at in range(3)]
     once = [(9, "v", told_payment("fullrecomp", 9.0, 9.0))]
