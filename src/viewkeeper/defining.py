@@ -290,10 +290,9 @@ def _laid_out(
 
 
 def _with_columns_listed(view: KnownView) -> KnownView:
-    """``*`` and NATURAL JOIN mean the columns that the tables have today, whatever is added later."""
+    """Names, ``*`` and NATURAL JOIN mean the columns that the tables have today, whatever is added later: an
+    added column could take the place of one around a subquery, or of one to the left in the select list."""
     words = {token.text.casefold() for token in tokenize(view.definition.query).tokens}
-    if not words & {"*", "natural"}:
-        return view
     listed: dict[str, str] = {}
     for table, facts in view.sources.items():
         wanted = words | {name.casefold() for name in facts["used"]}

@@ -78,6 +78,8 @@ def _same_sources(before: KnownView, after: KnownView) -> bool:
         if known is None or known["identity"] is None or known["identity"] != facts["identity"]:
             return False
         then, now = ([SourceColumn(*column) for column in each["columns"]] for each in (known, facts))
+        if not set(facts["used"]) <= {column.name for column in then}:
+            return False  # the rows came when there was another column of that name, or none
         if compare_schemas(then, now, facts["used"]) is not None:
             return False
     return True

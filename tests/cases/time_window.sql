@@ -31,7 +31,7 @@ FROM (
       SELECT
         page,
         local,
-        (timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', local)) - pmod((timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', local)) - -3000000L, 1500000000L) AS begin
+        ((datediff(CAST(local AS DATE), DATE'1970-01-01') * 86400000000L + hour(local) * 3600000000L + minute(local) * 60000000L + CAST(extract(SECOND FROM local) * 1000000 AS BIGINT))) - pmod(((datediff(CAST(local AS DATE), DATE'1970-01-01') * 86400000000L + hour(local) * 3600000000L + minute(local) * 60000000L + CAST(extract(SECOND FROM local) * 1000000 AS BIGINT))) - -3000000L, 1500000000L) AS begin
       FROM lake.shop.visits /* new */
       WHERE local IS NOT NULL
     ) AS r1

@@ -190,6 +190,9 @@ def test_what_is_made_of_groups_keeps_the_time_zone_of_the_definition(sales: War
     last = "SELECT who, date(max(at)) AS last FROM visits GROUP BY who HAVING max(at) >= '2026-01-02'"
     sales.sql(f"{CREATE}lasts AS {last}")
     sales.sql(f"{CREATE}ranked AS SELECT *, rank() OVER (ORDER BY last DESC) AS r FROM ({last})")
+    ranked = "rank() OVER (ORDER BY CAST(max(at) AS DATE)) AS r"
+    by_day = f"SELECT who, max(at) AS at, {ranked} FROM visits GROUP BY who"
+    sales.sql(f"{CREATE}by_day AS {by_day}")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     sales.sql(f"{CREATE}days AS SELECT last, count(*) AS n FROM lasts GROUP BY last")
     for change in (
@@ -209,6 +212,29 @@ def test_what_is_made_of_groups_keeps_the_time_zone_of_the_definition(sales: War
     assert [tuple(map(str, row)) for row in sales.sql("SELECT * FROM days").collect()] == [
         ("2026-01-04", "1")
     ]
+
+
+def test_a_column_added_later_takes_the_place_of_no_other(sales: Warehouse) -> None:
+    """Neither of one around a subquery, nor of one to the left in the select list."""
+    spark = sales.spark
+    spark.sql("CREATE TABLE customers (id INT, name STRING) USING iceberg")
+    spark.sql("CREATE TABLE orders (customer INT) USING iceberg")
+    spark.sql("INSERT INTO customers VALUES (1, 'Ann'), (2, 'Ben')")
+    spark.sql("INSERT INTO orders VALUES (1)")
+    sales.sql(
+        CREATE
+        + "bought AS SELECT name FROM customers WHERE EXISTS (SELECT 1 FROM orders WHERE customer = id)"
+    )
+    sales.sql(CREATE + "steps AS SELECT id + 1 AS more, more + 1 AS most FROM customers")
+    spark.sql("ALTER TABLE orders ADD COLUMN id INT")
+    spark.sql("ALTER TABLE customers ADD COLUMN more INT")
+    spark.sql("INSERT INTO orders VALUES (2, 7)")
+    spark.sql("INSERT INTO customers VALUES (3, 'Cleo', 100)")
+    for policy in ("incremental", "full"):
+        sales.refresh(policy=policy)
+        assert {row[0] for row in sales.sql("SELECT name FROM bought").collect()} == {"Ann", "Ben"}
+        assert {tuple(row) for row in sales.sql("SELECT * FROM steps").collect()} == {(2, 3), (3, 4), (4, 5)}
+        assert_exact(sales)
 
 
 def test_case_of_names_does_not_matter(sales: Warehouse) -> None:

@@ -143,6 +143,30 @@ def test_a_column_that_is_another_one_is_read_again(shop: Warehouse) -> None:
     assert_exact(shop)
 
 
+def test_an_aggregate_of_a_column_that_came_later_is_computed_from_the_tables(shop: Warehouse) -> None:
+    """At the version that the rows came from there was another column of that name."""
+    shop.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT customer, sum(total) AS total FROM orders GROUP BY customer"
+    )
+    shop.spark.sql("ALTER TABLE orders ADD COLUMN tip INT")
+    shop.spark.sql("INSERT INTO orders VALUES (5, 1, 1, 1, 100)")
+    shop.refresh()
+    shop.spark.sql("ALTER TABLE orders DROP COLUMN tip")
+    shop.spark.sql("ALTER TABLE orders ADD COLUMN tip INT")
+    shop.spark.sql("INSERT INTO orders VALUES (6, 2, 1, 1, 7)")
+    shop.sql(
+        "CREATE OR REPLACE MATERIALIZED VIEW v AS "
+        "SELECT customer, sum(total) AS total, sum(tip) AS tip FROM orders GROUP BY customer"
+    )
+    shop.refresh()
+    assert {tuple(row) for row in shop.sql("SELECT customer, tip FROM v").collect()} == {
+        (1, None),
+        (2, 7),
+        (None, None),
+    }
+    assert_exact(shop)
+
+
 def test_what_is_expected_now_is_looked_at_in_all_rows(shop: Warehouse) -> None:
     shop.sql(f"CREATE MATERIALIZED VIEW v AS {BAG}")
     with pytest.raises(RefreshError, match="known"):

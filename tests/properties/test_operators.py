@@ -50,9 +50,11 @@ SHOP = (
 )  # fmt: skip
 VISITS = Table(
     "v",
-    (("page", "string"), ("at", "timestamp"), ("local", "timestamp_ntz"), ("hits", "int")),
+    (
+        ("page", "string"), ("at", "timestamp"), ("local", "timestamp_ntz"), ("day", "date"), ("hits", "int"),
+    ),
     values={
-        "page": ("'a'", "'b'"), "hits": ("1", "2"),
+        "page": ("'a'", "'b'"), "hits": ("1", "2"), "day": ("DATE'2024-01-01'", "DATE'2024-01-02'"),
         "at": (
             "TIMESTAMP'2024-03-10 01:59:59.999999'", "TIMESTAMP'2024-03-10 03:00:00'",
             "TIMESTAMP'1969-12-31 23:59:58.5'", "TIMESTAMP'2024-01-01 00:00:00'",
@@ -63,7 +65,7 @@ VISITS = Table(
         ),
     },
 )  # fmt: skip
-OWN_TABLES = {"time_windows": (VISITS, *SHOP[:2])}
+OWN_TABLES = {"time_windows": (VISITS, SHOP[0])}
 """Of files that are about other tables than those of the shop."""
 
 

@@ -128,6 +128,8 @@ class FromReader:
         info = self.resolve(parts)
         if info is None:
             raise self.reader.not_understood(node, ".".join(parts))
+        if len({name.casefold() for name, _ in info.columns}) < len(info.columns):
+            raise self.reader.not_understood(node, f"{info.table}, whose columns differ by case alone,")
         fields = tuple(Field(name, self.names.fresh(name)) for name, _ in info.columns)
         kinds = (kind for _, kind in info.columns)
         self.kinds.update(zip((field.name for field in fields), kinds, strict=True))

@@ -38,18 +38,18 @@ _MOST = 100
 """Of more windows than these that overlap, every row would become as many."""
 
 _AS_NUMBER = {
-    "timestamp": ("unix_micros(", ")"),
-    "date": ("unix_micros(CAST(", " AS TIMESTAMP))"),
-    "timestamp_ntz": ("timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', ", ")"),
+    "timestamp": "unix_micros(?)",
+    "date": "unix_micros(CAST(? AS TIMESTAMP))",
+    # timestampdiff and unix_micros would take it for a time of the session's zone, where hours are left out.
+    "timestamp_ntz": "(datediff(CAST(? AS DATE), DATE'1970-01-01') * 86400000000L + hour(?) * 3600000000L "
+    "+ minute(?) * 60000000L + CAST(extract(SECOND FROM ?) * 1000000 AS BIGINT))",
 }
 _AS_TIME = {
-    "timestamp": ("timestamp_micros(", ")"),
-    "date": ("timestamp_micros(", ")"),
+    "timestamp": "timestamp_micros(?)",
+    "date": "timestamp_micros(?)",
     # Without a zone a day has 24 hours, so that an interval is as many microseconds.
-    "timestamp_ntz": (
-        "(TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, CAST(",
-        " AS DECIMAL(20, 0)) * 0.000001BD))",
-    ),
+    "timestamp_ntz": "(TIMESTAMP_NTZ'1970-01-01 00:00:00' "
+    "+ make_dt_interval(0, 0, 0, CAST(? AS DECIMAL(20, 0)) * 0.000001BD))",
 }
 
 
@@ -69,18 +69,21 @@ class _Window:
 
     def begin(self) -> Scalar:
         """When the last window began that the time may lie in, in microseconds."""
-        opening, closing = _AS_NUMBER[self.kind]
-        number = compose(opening, self.time, closing)
+        number = _applied(_AS_NUMBER[self.kind], self.time)
         since = f" - {self.start}L" if self.start else ""
         return compose(number, " - pmod(", number, f"{since}, {self.slide}L)")
 
     def struct(self, begin: Scalar) -> Scalar:
         """The window that begins then."""
-        opening, closing = _AS_TIME[self.kind]
-        first, last = (
-            compose(opening, each, closing) for each in (begin, compose(begin, f" + {self.length}L"))
-        )
+        ends = (begin, compose(begin, f" + {self.length}L"))
+        first, last = (_applied(_AS_TIME[self.kind], each) for each in ends)
         return compose("named_struct('start', ", first, ", 'end', ", last, ")")
+
+
+def _applied(template: str, value: Scalar) -> Scalar:
+    """The expression with the value in its holes."""
+    words, *rest = template.split("?")
+    return compose(words, *(part for each in rest for part in (value, each)))
 
 
 @dataclass(frozen=True, slots=True)

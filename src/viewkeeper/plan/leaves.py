@@ -164,6 +164,8 @@ class ViewLeaves:
         """Of sources as they were when the view was defined; of a view those that it is stored with."""
         if scan.table in self._parents:
             layout = self._parents[scan.table][0].layout
+            if layout.top is not None:
+                return {}  # what is stored are other columns than those that it shows
             stored = (field.stored for field in layout.fields)
             return dict(zip(stored, layout.types, strict=True))
         return self._situation.types.get(scan.table, {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from viewkeeper.algebra.relations import Filter, Project, Relation, children
+from viewkeeper.algebra.relations import Filter, Project, Relation, Window, children
 from viewkeeper.algebra.scalars import Scalar
 from viewkeeper.plan.layout import Layout
 
@@ -34,6 +34,8 @@ def _computed(relation: Relation) -> Iterator[Scalar]:
             yield from (item.scalar for item in relation.items)
         case Filter():
             yield relation.predicate
+        case Window():
+            yield from (call.scalar for call in relation.calls)
     for child in children(relation):
         yield from _computed(child)
 

@@ -19,6 +19,7 @@ _COLUMNS = {
     "stores": "store:int city:string region:string",
     "items": "item:int name:string qty:int",
     "visits": "page:string at:timestamp local:timestamp_ntz span:struct<start:timestamp,end:timestamp>",
+    "cases": "a:int A:int",
     "odd": "a b:int|select:int|x:int|xs:array<int>|user:string|pos:struct<qty:int>",
 }
 TABLES = {

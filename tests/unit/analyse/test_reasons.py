@@ -59,6 +59,7 @@ CASES = [
     ("SELECT v:a.b FROM pos", "NOT_PARSED", None),
     ("FROM pos |> SELECT qty", "NOT_PARSED", None),
     ("SELECT arrays_zip(p.qty, i.qty) FROM pos p, items i", "NOT_UNDERSTOOD", "arrays_zip(p.qty, i.qty)"),
+    ("SELECT q.a FROM cases AS q", "NOT_UNDERSTOOD", None),
     ("SELECT session_variable FROM pos", "NOT_UNDERSTOOD", "session_variable"),
     ("SELECT qty FROM pos HAVING qty > 1", "NOT_UNDERSTOOD", None),
 ]
