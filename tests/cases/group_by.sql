@@ -90,3 +90,18 @@ FROM (
 ) AS r1
 JOIN lake.shop.stores /* new */ AS r2 ON r1.store = r2.store
 GROUP BY r2.region
+
+-- # Fields of a struct as keys
+-- columns: b, c, n
+SELECT p.info.a + 1 AS b, info.b.c, count(*) AS n FROM pos p GROUP BY info.a, info.b.c HAVING info.a > 3
+-- becomes
+SELECT key + 1 AS b, c, n
+FROM (
+  SELECT key, c, count(*) AS n
+  FROM (
+    SELECT info.a AS key, info.b.c AS c
+    FROM lake.shop.pos /* new */
+  )
+  GROUP BY key, c
+)
+WHERE key > 3

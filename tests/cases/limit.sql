@@ -37,3 +37,21 @@ FROM (
   )
 )
 WHERE row_number <= 2
+
+-- # Ordered by what is made of a column that is shown
+-- columns: store, qty
+SELECT store, p.qty FROM pos p ORDER BY abs(qty) LIMIT 3
+-- becomes
+SELECT store, qty
+FROM (
+  SELECT
+    store,
+    qty,
+    `column`,
+    row_number() OVER (ORDER BY `column` ASC NULLS FIRST, store, qty) AS row_number
+  FROM (
+    SELECT store, qty, abs(qty) AS `column`
+    FROM lake.shop.pos /* new */
+  )
+)
+WHERE row_number <= 3

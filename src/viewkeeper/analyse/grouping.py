@@ -11,7 +11,7 @@ from sqlglot import exp
 from viewkeeper.algebra.aggregates import FUNCTIONS, SAME_WITH_DISTINCT
 from viewkeeper.algebra.relations import Aggregate, AggregateCall, Filter, Project, Relation, Repeat
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, compose, keep, words
-from viewkeeper.analyse.expressions import Parts, Reader, innermost, same_key, whole_number
+from viewkeeper.analyse.expressions import Parts, Reader, dotted, innermost, same_key, whole_number
 from viewkeeper.analyse.functions import AGGREGATES, GROUPING, MAINTAINED
 from viewkeeper.analyse.grouping_sets import (
     grouping_id,
@@ -310,7 +310,9 @@ class Grouping:
             return self._call(node, called)
         if isinstance(node, exp.Anonymous) and node.name.lower() in GROUPING and self._sets:
             return self._grouping(node)
-        if span(node) is None or isinstance(node, exp.Column | exp.Literal | exp.Alias | exp.Lambda):
+        if span(node) is None or isinstance(node, exp.Literal | exp.Alias | exp.Lambda):
+            return None
+        if isinstance(node, exp.Column) and not self._is_field(node):
             return None
         if all(key.scalar.is_column for key in self._keys) or has_aggregate(node):
             return None
@@ -319,6 +321,15 @@ class Grouping:
         except NotIncremental:
             return None
         return next((column(key.name) for key in self._keys if same_key(key.scalar) == scalar), None)
+
+    def _is_field(self, node: exp.Column) -> bool:
+        """Whether it names a field of a struct, which may be a key."""
+        parts = [part.name for part in dotted(node)]
+        try:
+            found = self._scope.resolve(parts)
+        except Ambiguous:
+            return False
+        return found is not None and found[1] < len(parts)
 
     def _grouping(self, node: exp.Anonymous) -> Scalar:
         """GROUPING(key) or GROUPING_ID(keys); the latter of all the keys if none is named."""

@@ -26,7 +26,7 @@ from viewkeeper.analyse.inputs import Built, Inputs, alias_lookup, column_lookup
 from viewkeeper.analyse.limits import is_limited, limited, ordered_by
 from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import ReasonCode
-from viewkeeper.analyse.scopes import Names, Output, Scope
+from viewkeeper.analyse.scopes import Ambiguous, Names, Output, Scope
 from viewkeeper.analyse.set_operations import counted_sides, intersect, subtract
 from viewkeeper.analyse.subqueries import Block, Condition, Subqueries, has_subquery
 from viewkeeper.analyse.tidy import project
@@ -283,7 +283,11 @@ class QueryReader:
                 if item.name and scope.fold(item.name) == scope.fold(node.name)
             ]
             return named[0] if named else None
-        shown = {scope.fold(item.name) for item in items if item.name and item.node is not None}
+        shown = {
+            scope.fold(item.name)
+            for item in items
+            if item.name and item.node is not None and not _is_itself(item, scope)
+        }
         for reference in node.find_all(exp.Column):
             if scope.fold(reference.parts[0].name) in shown:
                 raise self._reader.not_understood(node)  # a column of FROM, or that of the select list?
@@ -435,6 +439,18 @@ class _Order:
 
     by: tuple[tuple[int, str], ...]
     hidden: tuple[SelectItem, ...]
+
+
+def _is_itself(item: SelectItem, scope: Scope) -> bool:
+    """Whether an item of the select list is the very column of FROM that has its name."""
+    if item.name is None or not isinstance(item.node, exp.Column):
+        return False
+    parts = [part.name for part in dotted(item.node)]
+    try:
+        named, meant = scope.resolve([item.name]), scope.resolve(parts)
+    except Ambiguous:
+        return False
+    return named is not None and meant is not None and meant == (named[0], len(parts))
 
 
 def _generator(item: SelectItem) -> tuple[exp.Expr | None, list[str]]:

@@ -60,6 +60,8 @@ CASES = [
     ("FROM pos |> SELECT qty", "NOT_PARSED", None),
     ("SELECT arrays_zip(p.qty, i.qty) FROM pos p, items i", "NOT_UNDERSTOOD", "arrays_zip(p.qty, i.qty)"),
     ("SELECT q.a FROM cases AS q", "NOT_UNDERSTOOD", None),
+    ("SELECT info.b AS a FROM pos GROUP BY info.a", "GROUPING_EXPRESSION", None),
+    ("SELECT info.a AS qty FROM pos ORDER BY -qty LIMIT 3", "NOT_UNDERSTOOD", "-qty"),
     ("SELECT session_variable FROM pos", "NOT_UNDERSTOOD", "session_variable"),
     ("SELECT qty FROM pos HAVING qty > 1", "NOT_UNDERSTOOD", None),
 ]
