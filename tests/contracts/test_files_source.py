@@ -57,6 +57,23 @@ def deliver(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 CSV = {"format": "csv", "schema": "id INT, name STRING"}
 
 
+def test_times_without_a_zone_are_of_the_zone_in_which_the_source_was_declared(
+    spark: SparkSession, tmp_path: Path, deliver: Callable[..., Path]
+) -> None:
+    (noon,) = spark.sql("SELECT TIMESTAMP'2026-01-01 12:00:00'").collect()[0]
+    deliver("1.csv", "1,2026-01-01 12:00:00")
+    subject = Inbox(spark, tmp_path, format="csv", schema="id INT, at TIMESTAMP")
+    subject.copy_all()
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        subject.reopen()
+        deliver("2.csv", "2,2026-01-01 12:00:00")
+        assert subject.delta_now() == {(2, noon): 1}
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone or "UTC")
+
+
 def test_where_a_session_is_does_not_change_a_file(
     spark: SparkSession, tmp_path: Path, deliver: Callable[..., Path]
 ) -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from postgres_server import PASSWORD, PostgresInstance, prepared
 from viewkeeper.errors import SourceError, ViewkeeperError
+from viewkeeper.sources import postgres_capture
 from viewkeeper.sources.pgoutput import Decoder, Transaction
+from viewkeeper.sources.postgres_slot import Slot
 from viewkeeper.sources.postgres_triggers import install_sql
 from viewkeeper.warehouse import Warehouse
 
@@ -116,6 +118,46 @@ def test_a_large_value_that_was_not_touched_stays(wh: Warehouse, db: PostgresIns
     wh.refresh()
     same(wh, db, "accounts")
     assert all(row[1] is None or row[1] for row in wh.sql("SELECT * FROM bank.accounts").collect())
+
+
+def test_a_slot_that_does_not_know_of_the_last_epoch(
+    wh: Warehouse, db: PostgresInstance, monkeypatch: pytest.MonkeyPatch
+):
+    """More changes than are read at a time lie between where the slot stands and where we are."""
+    monkeypatch.setattr(postgres_capture, "MOST_CHANGES", 5)
+    declare(wh, db)
+    db.sql("INSERT INTO shop.moves SELECT n, n FROM generate_series(10, 20) AS n")
+    with monkeypatch.context() as patched:
+        patched.setattr(Slot, "acknowledge", lambda *_: None)
+        wh.refresh()
+    for _ in range(2):
+        db.sql("INSERT INTO shop.accounts VALUES ((SELECT max(id) + 1 FROM shop.accounts), 'late', 1)")
+        wh.refresh()
+        wh.refresh()
+        same(wh, db)
+
+
+def test_a_table_that_had_another_name_for_a_while(wh: Warehouse, db: PostgresInstance):
+    declare(wh, db)
+    db.sql(
+        "ALTER TABLE shop.accounts RENAME TO others",
+        "DELETE FROM shop.others WHERE id = 1",
+        "ALTER TABLE shop.others RENAME TO accounts",
+    )
+    with pytest.raises(SourceError, match="another name") as caught:
+        wh.refresh()
+    assert caught.value.code == "VK-SOURCE-CHANGED"
+
+
+def test_dates_that_spark_would_read_as_others(wh: Warehouse, db: PostgresInstance):
+    db.sql("SET ROLE keeper", "CREATE TABLE shop.days (id INT PRIMARY KEY, day DATE)")
+    declare(wh, db, "shop.days")
+    db.sql("INSERT INTO shop.days VALUES (1, '0044-03-15 BC')")
+    with pytest.raises(ViewkeeperError, match="before Christ"):
+        wh.refresh()
+    db.sql("UPDATE shop.days SET day = '0044-03-15'")
+    wh.refresh()
+    assert str(wh.sql("SELECT * FROM bank.days").collect()[0]["day"]) == "0044-03-15"
 
 
 def test_types(wh: Warehouse, db: PostgresInstance):

@@ -53,7 +53,8 @@ class Engine:
         self.catalog_name = catalog
         require_views(spark, catalog)
         self.sessions = Sessions(spark)
-        self.pins = session_pins(spark)
+        # Overflow and bad casts are errors for us, whatever the user's session says.
+        self.pins = replace(session_pins(spark), ansi=True)
         self.catalog = Catalog(self.sessions, self.pins)
         self.observer = Observer(self.catalog.session, self.catalog, catalog)
         self._caches = keeps_tables(spark, catalog)

@@ -46,11 +46,19 @@ _PACKS_BY = 10
 class FileReader:
     """Reads the files of one source."""
 
-    def __init__(self, spark: SparkSession, source: str, options: FileOptions, schema: str | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        source: str,
+        options: FileOptions,
+        schema: str | None,
+        zone: str | None = None,
+    ) -> None:
         self._spark = spark
         self._source = source
         self._options = options
         self._schema = schema or options.columns_types
+        self._zone = zone
         self._fitting: set[tuple[str, FileState]] = set()
         self._counted: dict[str, int] = {}
 
@@ -158,7 +166,8 @@ class FileReader:
         return reader.schema(schema).load(escaped_paths(listing))
 
     def _reader_options(self) -> dict[str, str]:
-        return {**_USUAL_OPTIONS.get(self._options.format, {}), **self._options.reader}
+        zone = {"timeZone": self._zone} if self._zone and self._options.format in _PARSED else {}
+        return {**_USUAL_OPTIONS.get(self._options.format, {}), **zone, **self._options.reader}
 
     def _declared(self, ddl: str) -> StructType:
         try:

@@ -36,7 +36,8 @@ class FilesSource(Extracted):
         (self._table,) = definition.all_tables
         self._options = options
         self._shelf = shelf
-        self._reader = FileReader(spark, definition.name, options, definition.fact("schema"))
+        self._zone = definition.fact("zone") or spark.conf.get("spark.sql.session.timeZone")
+        self._reader = FileReader(spark, definition.name, options, definition.fact("schema"), self._zone)
         self._quarantine = None
         if options.on_bad_rows == "quarantine":
             self._quarantine = Quarantine(spark, catalog, definition.name)
@@ -46,8 +47,10 @@ class FilesSource(Extracted):
         self._seen: str | None = None
 
     def pinned(self, definition: SourceDefinition) -> SourceDefinition:
-        """With the columns of the files: as declared, or as the files that are there have them."""
-        return replace(definition, facts=(("schema", self._reader.pinned_schema(self._list())),))
+        """With the columns of the files, as declared or as the files that are there have them; and the time
+        zone of times that are written without one."""
+        schema = self._reader.pinned_schema(self._list())
+        return replace(definition, facts=(("schema", schema), ("zone", self._zone or "UTC")))
 
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         self._seen = rows

@@ -27,7 +27,7 @@ from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import RowChange, Transaction
 from viewkeeper.sources.postgres_capture import Capture, capture_of
 from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
-from viewkeeper.sources.postgres_drift import require_same_tables
+from viewkeeper.sources.postgres_drift import require_same_tables, speaks_of
 from viewkeeper.sources.postgres_server import Server, ServerTable
 from viewkeeper.sources.postgres_tables import PostgresTables, pinned_table
 
@@ -230,7 +230,7 @@ class PostgresSource(PostgresTables):
         types = {name: type_id for name, _, _, type_id in pinned.columns}
         for change in transaction.changes:
             relation = change.relation
-            if (relation.namespace, relation.name) != (pinned.namespace, pinned.name):
+            if not speaks_of(pinned, relation):
                 continue
             for name, type_id, _ in relation.columns:
                 if types.get(name, type_id) != type_id:

@@ -82,14 +82,14 @@ class LogCapture:
     def read_seen(self, position: str, horizon: Horizon, *, most: int | None = None) -> list[Transaction]:
         """The first transactions behind a position that are seen at the horizon: one that waits for a
         synchronous standby is in the log before it is, and those behind it wait with it."""
-        found = self._slot.read(position, self._let_go_to, upto=horizon.lsn, most=most)
-        self._idle_to = None if any(each.changes for each in found) else horizon.lsn
+        read = self._slot.read(position, self._let_go_to, upto=horizon.lsn, most=most)
+        self._idle_to = None if any(each.changes for each in read.transactions) else read.reached
         visible = Visible.of(horizon.snapshot)
-        return list(takewhile(lambda each: visible.sees(each.xid), found))
+        return list(takewhile(lambda each: visible.sees(each.xid), read.transactions))
 
     def read_all(self, position: str) -> list[Transaction]:
         """All the transactions behind a position that are in the log now."""
-        return self._slot.read(position, self._let_go_to, most=None)
+        return self._slot.read(position, self._let_go_to, most=None).transactions
 
     @property
     def _let_go_to(self) -> str | None:

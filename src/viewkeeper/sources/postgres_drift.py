@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewkeeper.errors import SourceError
+from viewkeeper.sources.pgoutput import Relation
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, ServerTable
 
@@ -35,6 +36,23 @@ def require_same(server: Server, pinned: PinnedTable, now: ServerTable) -> None:
             hint="CREATE OR REPLACE SOURCE copies the table as it is now. A view that is swept over it is "
             "dropped before, and created again.",
         )
+
+
+def speaks_of(pinned: PinnedTable, relation: Relation) -> bool:
+    """Whether a change in the log is one of this table. The log tells names and identities as they were then:
+    a table that had another name for a while is known by its number."""
+    named = (relation.namespace, relation.name) == (pinned.namespace, pinned.name)
+    if not relation.id or not pinned.oid:
+        return named  # triggers tell no number
+    is_same = relation.id == pinned.oid and relation.identity.value == pinned.identity
+    if (named and not is_same) or (relation.id == pinned.oid and not named):
+        raise SourceError(
+            f"{pinned.namespace}.{pinned.name} had another name or replica identity for a while, or was "
+            "another table: changes may be missing",
+            code="VK-SOURCE-CHANGED",
+            hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
+        )
+    return named
 
 
 def retyped(pinned: PinnedTable, now: ServerTable) -> str | None:

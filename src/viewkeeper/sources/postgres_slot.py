@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 _NAPS_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6)
 MOST_CHANGES = 1_000_000
 """So many changes are read at a time; what is behind waits for the next epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Transactions from the log, and the position up to which there are no others."""
+
+    transactions: list[Transaction]
+    reached: str
 
 
 class Slot:
@@ -83,7 +92,7 @@ class Slot:
         *,
         upto: str | None = None,
         most: int | None = MOST_CHANGES,
-    ) -> list[Transaction]:
+    ) -> Reading:
         """The transactions behind a position. ``acknowledged``: where we let the slot go to without an epoch,
         if we did. ``upto``: no further than there; ``most``: about so many changes."""
         with self._server.asking() as connection:
@@ -105,7 +114,16 @@ class Slot:
                     hint="Two warehouses must not share a slot. Stop the other one, and refresh again.",
                 )
             last = now if upto is None or lsn_of(now) < lsn_of(upto) else upto
-            every = in_order(Decoder().transactions(self._peek(connection, last, most=most)))
+            if most is not None and lsn_of(confirmed) < lsn_of(position):
+                # What is counted begins where the slot stands. It may not have been told of our last epoch,
+                # whose changes would be all that are read, again and again.
+                self._advance(connection, position)
+            messages = list(self._peek(connection, last, most=most))
+            every = in_order(Decoder().transactions(iter(messages)))
+            is_cut = most is not None and len(messages) >= most
+            reached = (
+                lsn_text(max((each.end for each in every), default=lsn_of(position))) if is_cut else last
+            )
             # It peeks as far as the commit that reaches the point, and that may lie behind it.
             transactions = [each for each in every if lsn_of(position) < each.end <= lsn_of(last)]
             untold = self._unpublished(connection)
@@ -116,7 +134,7 @@ class Slot:
                 code="VK-SLOT-LOST",
                 hint=f"{remedy}; then CREATE OR REPLACE SOURCE copies the tables anew.",
             )
-        return transactions
+        return Reading(transactions, reached)
 
     def _state(self, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[Any, ...] | None:
         """Where the slot stands; one that somebody looks into, to tell what waits, is free again soon."""
@@ -158,11 +176,14 @@ class Slot:
     def acknowledge(self, position: str) -> None:
         """The log before this position is no longer needed."""
         with self._server.asking() as connection:
-            connection.execute(
-                "SELECT pg_replication_slot_advance(slot_name, %s::pg_lsn) FROM pg_replication_slots "
-                "WHERE slot_name = %s AND confirmed_flush_lsn < %s::pg_lsn AND NOT active",
-                (position, self.name, position),
-            )
+            self._advance(connection, position)
+
+    def _advance(self, connection: psycopg.Connection[tuple[Any, ...]], position: str) -> None:
+        connection.execute(
+            "SELECT pg_replication_slot_advance(slot_name, %s::pg_lsn) FROM pg_replication_slots "
+            "WHERE slot_name = %s AND confirmed_flush_lsn < %s::pg_lsn AND NOT active",
+            (position, self.name, position),
+        )
 
     def drop(self) -> None:
         """Give the slot and the publication back."""

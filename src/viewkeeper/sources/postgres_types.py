@@ -79,6 +79,10 @@ class PostgresType:
                 # Without a declared scale there may be more digits than fit, and a cast would round them.
                 told = f"concat('more than {scale} digits behind the point: ', {text})"
                 text = f"CASE WHEN {_fraction(text)} <= {scale} THEN {text} ELSE raise_error({told}) END"
+        if self.spark == "date":
+            # A cast would not look at what stands behind the day.
+            told = f"concat('a date before Christ: ', {text})"
+            text = f"CASE WHEN endswith({text}, ' BC') THEN raise_error({told}) ELSE {text} END"
         return f"CAST({text} AS {self.spark})"
 
     def as_text(self, column: str) -> str:
