@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from viewkeeper.algebra.relations import Project, Relation, Scan
+from viewkeeper.algebra.rules.touched_rows import is_joined
 from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.algebra.summary_delta import adds_up
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole, TableInfo
@@ -237,7 +238,8 @@ def relaid(
 
 def _refuse_policies(view: KnownView, *, keyed: bool) -> None:
     """Raise if a table property asks for what cannot be had."""
-    groups, asked = view.layout.groups, dict(view.definition.properties)
+    groups, relation = view.layout.groups, view.analysis.relation
+    asked = dict(view.definition.properties)
     upkeep.refuse_unknown(view.name, asked)
     hidden_state.refuse_unknown(view.name, asked)
     methods.refuse_unsuitable(
@@ -249,6 +251,7 @@ def _refuse_policies(view: KnownView, *, keyed: bool) -> None:
         and not view.layout.counted
         and view.layout.top is None
         and adds_up(groups),
+        joined=relation is not None and is_joined(relation),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeeper.analyse.analysis import Reason
-from viewkeeper.install import bags, groups, overwrite
+from viewkeeper.install import bags, groups, overwrite, replacing
 from viewkeeper.install.counts import Counts
 from viewkeeper.integrate.prices import RemotePrice
 from viewkeeper.ledger.records import EpochRecord
@@ -20,6 +20,7 @@ from viewkeeper.plan.steps import (
     CheckRows,
     ComputeBag,
     ComputeGroups,
+    ComputeReplacement,
     ComputeRows,
     ComputeVisible,
     EpochPlan,
@@ -233,6 +234,8 @@ def _title(step: Step) -> str:
             return f"compute the touched groups of {step.view} as {step.name}"
         case ComputeBag():
             return f"compute the delta of {step.view} as {step.name}"
+        case ComputeReplacement():
+            return f"compute the rows of {step.view} that are touched anew, as {step.name}"
         case ComputeRows():
             return f"recompute {step.view}"
         case ComputeVisible():
@@ -262,7 +265,7 @@ def _step_sql(step: Step) -> tuple[str, ...]:
                 f"-- only if fewer than {step.reserve.shown:,} rows would be left of those that are kept\n"
             )
             return (print_relation(step.relation), again + print_relation(after))
-        case ComputeBag():
+        case ComputeBag() | ComputeReplacement():
             return (print_relation(step.relation),)
         case ComputeRows():
             # Written straight into the storage, unless other steps read it too.
@@ -281,6 +284,8 @@ def _install_sql(step: Install) -> tuple[str, ...]:
             return groups.statements(step, every, step.method or step.expected or Method.SDBATCH)
         case ComputeBag():
             return bags.statements_by_hash(step, every)
+        case ComputeReplacement():
+            return replacing.statements(step, every)
         case ComputeRows() as source:
             return overwrite.statements(step, source.rows)
 

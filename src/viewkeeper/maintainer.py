@@ -105,6 +105,7 @@ class Maintainer:
         with self.shop.lease() as lease:
             library = self.shop.library()
             situation = self.shop.observe(library, with_siblings(library, names), policy)
+            situation = replace(situation, keeps_deltas=True)
             plan = plan_epoch(situation)
             if plan.changes_nothing:
                 return plan, None

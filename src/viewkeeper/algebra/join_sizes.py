@@ -177,3 +177,12 @@ def equal_columns(conjunct: Scalar) -> tuple[str, str] | None:
             return one, two
         case _:
             return None
+
+
+def is_strict(conjunct: Scalar) -> bool:
+    """Whether it sets two columns equal, and is not true where one of them is NULL."""
+    match conjunct.parts:
+        case (Column(), str(word), Column()):
+            return word.strip() in ("=", "==")
+        case _:
+            return False

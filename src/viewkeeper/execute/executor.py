@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +39,7 @@ from viewkeeper.plan.steps import (
     CheckRows,
     ComputeBag,
     ComputeGroups,
+    ComputeReplacement,
     ComputeRows,
     ComputeVisible,
     Computing,
@@ -191,6 +192,10 @@ class Executor:
                 for step in mistaken:
                     threads.begin(partial(self._install, step, context, by_value=True))
             found |= self._heads(mistaken, context)
+        for step in installs:
+            if isinstance(step.source, ComputeReplacement) and step.storage in found:
+                outcome = self.outcomes[step.view]
+                outcome.counts = replace(outcome.counts, deleted=found[step.storage].removed)
         return found
 
     def _heads(self, installs: Sequence[Install], context: InstallContext) -> dict[str, Head]:
@@ -225,6 +230,8 @@ class Executor:
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_groups(step))
             case ComputeBag():
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_bag(step))
+            case ComputeReplacement():
+                self._timed(step.view, Phase.COMPUTE, lambda: self._compute_replacement(step))
             case ComputeRows():
                 self._timed(step.view, Phase.COMPUTE, lambda: self._compute_rows(step))
             case CheckRows():
@@ -331,6 +338,12 @@ class Executor:
             f"{bags.null_keys(step)} AS null_keys",
         ).collect()[0]
         return Counts(counted["inserted"], counted["deleted"], null_keys=counted["null_keys"])
+
+    def _compute_replacement(self, step: ComputeReplacement) -> Counts:
+        """How many rows go is known when they have gone."""
+        session = self._session(step.view)
+        rows = self._rows(session, step.relation)
+        return Counts(self._staging.stage(session, step.name, rows, self._changed(step.view)).count())
 
     def _compute_rows(self, step: ComputeRows) -> Counts:
         if step.staged:

@@ -10,12 +10,12 @@ from viewkeeper.define.definitions import SessionPins
 from viewkeeper.events import Event, PointPassed
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.tuning import METADATA, Tuning, tuning_for
-from viewkeeper.install import bags, groups, overwrite, storage
+from viewkeeper.install import bags, groups, overwrite, replacing, storage
 from viewkeeper.install.counts import Counts
 from viewkeeper.plan.methods import OF_GROUPS, Method
 from viewkeeper.plan.prices import Rates, cheapest_install
 from viewkeeper.plan.pricing import stored_width
-from viewkeeper.plan.steps import ComputeBag, ComputeGroups, ComputeRows, Install
+from viewkeeper.plan.steps import ComputeBag, ComputeGroups, ComputeReplacement, ComputeRows, Install
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ class Installing:
             if not self.step.has_copies and not by_value:
                 return self._by_hash()
             find_victims(source)
+        if isinstance(source, ComputeReplacement):
+            return self._by_replacing()
         statements = self._statements()
         self._commit(statements)
         return Installed(self._method, self._variant(), statements)
@@ -73,6 +75,12 @@ class Installing:
         for statement in statements:
             self._commit([statement])
         return Installed(Method.KEYINSTALL, "apply bag by key", statements, tried=self.counts.deleted)
+
+    def _by_replacing(self) -> Installed:
+        statements = self._statements()
+        for statement in statements:
+            self._commit([statement])
+        return Installed(Method.KEYREPLACE, self.step.installer.value, statements)
 
     def _by_hash(self) -> Installed:
         """Right unless rows that were to stay have the hash of one that went."""
@@ -92,7 +100,7 @@ class Installing:
                 return groups.variant(self.counts, self._method).value
             case ComputeBag():
                 return bags.BY_VALUE if self.counts.deleted else "insert rows"
-            case ComputeRows():
+            case ComputeReplacement() | ComputeRows():
                 return self.step.installer.value
 
     @property
@@ -129,6 +137,8 @@ class Installing:
                 return groups.statements(self.step, self.counts, self._method)
             case ComputeBag():
                 return bags.statements(self.step, self.counts)
+            case ComputeReplacement():
+                return replacing.statements(self.step, self.counts)
             case ComputeRows() as source:
                 return overwrite.statements(self.step, source.rows)
 

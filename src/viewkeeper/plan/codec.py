@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewkeeper.algebra import aggregates, expressions, relations, scalars, summary_delta
+from viewkeeper.algebra.rules import touched_rows
 from viewkeeper.analyse import analysis
 from viewkeeper.codec import Codec
 from viewkeeper.define import definitions, sources, timing
@@ -69,6 +70,9 @@ CODEC = Codec(
         steps.Share,
         steps.ComputeGroups,
         steps.ComputeBag,
+        steps.ComputeReplacement,
+        touched_rows.KeyColumn,
+        touched_rows.TouchedKeys,
         steps.ComputeRows,
         steps.ComputeVisible,
         steps.CheckRows,

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.relations import Join, Scan, Staged, scans
 from viewkeeper.algebra.rules.delta import delta
+from viewkeeper.algebra.rules.touched_rows import Tree, hanging
 from viewkeeper.plan.common_deltas import CommonDeltas
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.references import settled, without_unused
 from viewkeeper.plan.sharing import sharing_between
-from viewkeeper.plan.situation import Situation, Span, ViewInput
+from viewkeeper.plan.situation import Joins, Situation, Span, ViewInput
 from viewkeeper.plan.source_change import SourceChange
 from viewkeeper.plan.steps import Compute, ComputeVisible, Extract, Install, Installer, Step, Strategy
 
@@ -154,12 +155,28 @@ class Draft:
         )
         return installer
 
+    def hanging(self, view: ViewInput) -> Tree | None:
+        """How the view's join hangs on its largest table, if its touched rows can be replaced: nobody must
+        want to know which rows come and go."""
+        relation, layout = view.analysis.relation, view.layout
+        told = self.has_children(view) or view.definition.looked_at or self.situation.keeps_deltas
+        if told or relation is None or layout.groups is not None or layout.reserve is not None:
+            return None
+        options = self.situation.options
+        if options.joins is not Joins.OPTIMAL and options.install is not Method.KEYREPLACE:
+            return None  # another way is asked for
+        if not view.vector.keys() >= set(view.analysis.tables):
+            return None  # it has no rows yet
+        return hanging(relation, self.leaves(view))
+
     def method(self, view: ViewInput) -> Method | None:
         """What the definition asks for, or the options, where it suits the view."""
         if view.layout.in_parts:
             return Method.SDAPPEND
         asked = view.method or self.situation.options.install
         if asked is Method.KEYINSTALL and not view.key:
+            return None
+        if asked is Method.KEYREPLACE and self.hanging(view) is None:
             return None
         return asked
 

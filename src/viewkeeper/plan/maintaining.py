@@ -16,6 +16,7 @@ from viewkeeper.algebra.relations import Field, Filter, Project, Relation, SemiJ
 from viewkeeper.algebra.rules.delta import delta, insert_only
 from viewkeeper.algebra.rules.leaves import new
 from viewkeeper.algebra.rules.restrict import restrict
+from viewkeeper.algebra.rules.touched_rows import Tree, replacement
 from viewkeeper.algebra.scalars import WEIGHT, column, compose, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,
@@ -41,7 +42,15 @@ from viewkeeper.plan.methods import Method
 from viewkeeper.plan.propagation import Propagation
 from viewkeeper.plan.sharing import SharedDelta, groups_touched, joined_tables
 from viewkeeper.plan.situation import Aggregates, ViewInput
-from viewkeeper.plan.steps import ComputeBag, ComputeGroups, ComputeRows, Installer, Strategy, Work
+from viewkeeper.plan.steps import (
+    ComputeBag,
+    ComputeGroups,
+    ComputeReplacement,
+    ComputeRows,
+    Installer,
+    Strategy,
+    Work,
+)
 
 _FEWER = 2
 """Aggregating first is a pass of its own; it must leave less than half of the rows."""
@@ -99,6 +108,10 @@ class Maintaining:
 
     def _bag(self, relation: Relation, leaves: ViewLeaves) -> Maintained | None:
         draft, view = self.draft, self.view
+        wanted = draft.method(view) or self.expected
+        tree = draft.hanging(view) if wanted is Method.KEYREPLACE else None
+        if tree is not None:
+            return self._replaced(relation, tree, leaves)
         change = delta(relation, leaves)
         if change is None:
             return None
@@ -118,6 +131,19 @@ class Maintaining:
         self._check(step.name, change)
         self._outcome(step.name)
         installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
+        return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
+
+    def _replaced(self, relation: Relation, tree: Tree, leaves: ViewLeaves) -> Maintained | None:
+        """KEYREPLACE: no delta is computed (:mod:`viewkeeper.algebra.rules.touched_rows`)."""
+        draft, view = self.draft, self.view
+        found = replacement(relation, tree, leaves)
+        if found is None:
+            return None
+        name = draft.name("rows")
+        step = ComputeReplacement(name, view.name, found.rows, found.keys, view.layout.types)
+        draft.add(step)
+        self._outcome(None)
+        installer = draft.install(view, Installer.REPLACE_ROWS, step, self.expected)
         return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
 
     def _first_rows(self, reserve: Reserve, leaves: ViewLeaves) -> Maintained | None:

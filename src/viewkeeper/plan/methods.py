@@ -1,7 +1,8 @@
 """The ways to bring a view up to date, under the names that Labio et al. (2000) gave them.
 
 Aggregates (Section 3.2) are recomputed, or their touched groups get into the storage by one MERGE, by a
-delete and an insert, or by writing all groups anew. Bags (Section 3.1) lose rows by their key, or by value.
+delete and an insert, or by writing all groups anew. Bags (Section 3.1) lose rows by their key, or by value;
+or all rows that show a key of what changed are replaced, which the paper did not have.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ class Method(Enum):
     """The summary-delta is appended as it is; readers combine the parts of a group, until they are folded."""
     KEYINSTALL = "keyinstall"
     GENINSTALL = "geninstall"
+    KEYREPLACE = "keyreplace"
+    """Joined rows that show a key of a changed row go, and are made anew: no delta is computed."""
 
 
 OF_GROUPS = (Method.SDCURSOR, Method.SDBATCH, Method.SDOVERWRITE)
 """Any of them will do at any time. SDAPPEND is another matter: it is how the view is stored."""
-OF_BAGS = (Method.KEYINSTALL, Method.GENINSTALL)
+OF_BAGS = (Method.KEYINSTALL, Method.GENINSTALL, Method.KEYREPLACE)
 
 
 def pinned(properties: Mapping[str, str]) -> Method | None:
@@ -44,10 +47,16 @@ def pinned(properties: Mapping[str, str]) -> Method | None:
 
 
 def refuse_unsuitable(
-    view: str, properties: Mapping[str, str], *, groups: bool, keyed: bool, adds_up: bool = False
+    view: str,
+    properties: Mapping[str, str],
+    *,
+    groups: bool,
+    keyed: bool,
+    adds_up: bool = False,
+    joined: bool = False,
 ) -> None:
     """Raise if the method that a definition asks for cannot be had. ``adds_up``: what is kept for a group is
-    the sum of what is kept for its parts, deletions among them."""
+    the sum of what is kept for its parts, deletions among them. ``joined``: the rows are those of a join."""
     asked = asked_for(properties, PROPERTY)
     if asked is None:
         return
@@ -72,4 +81,10 @@ def refuse_unsuitable(
             f"view {view}: {PROPERTY} is 'keyinstall', but no key of it is known",
             code="VK-INSTALL-METHOD",
             hint="Declare the keys of its tables (Iceberg's identifier fields), and select them.",
+        )
+    if found is Method.KEYREPLACE and not joined:
+        raise DefinitionError(
+            f"view {view}: {PROPERTY} is 'keyreplace', but its rows are not those of a join",
+            code="VK-INSTALL-METHOD",
+            hint="Filters and chosen columns over inner joins can be kept so; 'geninstall' suits all others.",
         )

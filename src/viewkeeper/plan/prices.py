@@ -139,6 +139,8 @@ class Sizes:
     applied_bytes: float = 0.0
     copies: bool = False
     """Whether equal rows are stored, so that those to delete must be looked up by all their columns."""
+    replaced: float = 0.0
+    """Rows that show a key of what changed, where they can be replaced."""
 
     @property
     def touched(self) -> float:
@@ -189,6 +191,12 @@ def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
         if sizes.applied_rows:
             yield Load(Operation.GROUP, sizes.applied_rows, sizes.applied_bytes, installs=True)
         return
+    if method is Method.KEYREPLACE:
+        # Every table once, and the keys are looked up in the largest.
+        yield Load(Operation.PROPAGATE, sizes.base_rows, sizes.base_bytes, sizes.replaced)
+        yield from [Load(Operation.LOOK_UP, changed_rows=sizes.replaced)] * (sizes.partners + 1)
+        yield from installs_of(method, sizes)
+        return
     yield Load(Operation.PROPAGATE, sizes.work_rows, sizes.work_bytes, sizes.changed)
     yield from [Load(Operation.LOOK_UP, changed_rows=sizes.changed)] * sizes.partners
     if method in OF_GROUPS:
@@ -199,6 +207,8 @@ def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
 def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
     """What is left when the view's own change is there."""
     gone, come = sizes.deleted + sizes.updated, sizes.inserted + sizes.updated
+    if method is Method.KEYREPLACE:
+        gone = come = sizes.replaced
     match method:
         case Method.SDCURSOR | Method.SDOVERWRITE:
             yield Load(
@@ -216,11 +226,11 @@ def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:
                 changed_bytes=sizes.touched * sizes.stored_width,
                 installs=True,
             )
-        case Method.SDBATCH | Method.KEYINSTALL | Method.GENINSTALL:
+        case Method.SDBATCH | Method.KEYINSTALL | Method.GENINSTALL | Method.KEYREPLACE:
             if gone and sizes.copies and method is Method.GENINSTALL:
                 yield Load(Operation.TOUCH, sizes.stored_rows, _stored_bytes(sizes), gone, installs=True)
             if gone:
-                by_key = method is Method.KEYINSTALL
+                by_key = method in (Method.KEYINSTALL, Method.KEYREPLACE)
                 delete = Operation.DELETE_BY_KEY if by_key else Operation.DELETE_ROWS
                 yield Load(delete, sizes.stored_rows, 0.0, gone, installs=True)
             if come:
@@ -264,12 +274,16 @@ def _stored_bytes(sizes: Sizes) -> float:
     return sizes.stored_rows * sizes.stored_width
 
 
-def methods_for(*, groups: bool, keyed: bool = False, in_parts: bool = False) -> tuple[Method, ...]:
+def methods_for(
+    *, groups: bool, keyed: bool = False, in_parts: bool = False, replaceable: bool = False
+) -> tuple[Method, ...]:
     """Those that suit a view."""
     if in_parts:
         return (Method.SDAPPEND, Method.FULLRECOMP)
-    suitable = OF_GROUPS if groups else OF_BAGS if keyed else (Method.GENINSTALL,)
-    return (*suitable, Method.FULLRECOMP)
+    if groups:
+        return (*OF_GROUPS, Method.FULLRECOMP)
+    suits = {Method.KEYINSTALL: keyed, Method.KEYREPLACE: replaceable}
+    return (*(method for method in OF_BAGS if suits.get(method, True)), Method.FULLRECOMP)
 
 
 # Representations (Section 3.1): every copy a row, or one row with a count.

@@ -24,7 +24,12 @@ def expected_prices(draft: Draft, view: ViewInput, work: Work, changed: Sequence
     if sizes is None:
         return []
     layout = view.layout
-    methods = methods_for(groups=layout.groups is not None, keyed=bool(view.key), in_parts=layout.in_parts)
+    methods = methods_for(
+        groups=layout.groups is not None,
+        keyed=bool(view.key),
+        in_parts=layout.in_parts,
+        replaceable=sizes.replaced > 0,
+    )
     return corrected(prices(sizes, draft.situation.rates, methods), draft.situation.paid.get(view.name, {}))
 
 
@@ -105,6 +110,7 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
         applied_rows=float(sum(parent.rows or 0 for parent in applied)),
         applied_bytes=sum((parent.rows or 0) * stored_width(parent.layout) for parent in applied),
         copies=view.has_copies,
+        replaced=max(come, gone) if draft.hanging(view) is not None else 0.0,
     )
 
 

@@ -13,6 +13,7 @@ from viewkeeper.plan.steps import (
     CheckRows,
     ComputeBag,
     ComputeGroups,
+    ComputeReplacement,
     ComputeRows,
     ComputeVisible,
     Extract,
@@ -45,6 +46,9 @@ def staged_by(step: Step, known: Iterable[str]) -> Counter[str]:
             return read
         case ComputeBag(refilled=after) if after is not None:
             return staged_in(step.relation) + staged_in(after)
+        case ComputeReplacement():
+            # Its keys are read once more, when it is installed.
+            return staged_in(step.relation) + Counter(each.keys.name for each in step.keys)
         case Share() | ComputeGroups() | ComputeBag() | ComputeVisible() | CheckRows():
             return staged_in(step.relation)
         case Install():
@@ -56,7 +60,7 @@ def relations_of(step: Step) -> tuple[Relation, ...]:
     match step:
         case ComputeGroups(recomputed=after) | ComputeBag(refilled=after) if after is not None:
             return step.relation, after
-        case Share() | ComputeGroups() | ComputeBag() | ComputeVisible() | CheckRows():
+        case Share() | ComputeGroups() | ComputeBag() | ComputeReplacement() | ComputeVisible() | CheckRows():
             return (step.relation,)
         case ComputeRows(query=query) if not isinstance(query, str):
             return (query,)

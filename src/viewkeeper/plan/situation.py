@@ -149,5 +149,7 @@ class Situation:
     policy: str | None = None
     options: Options = USUAL
     prefix: str = "vk"
+    keeps_deltas: bool = False
+    """Whether what is computed is kept, to be installed later."""
     read_only: tuple[ViewInput, ...] = ()
     """Views that are read as they are, and not refreshed in this epoch."""

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from viewkeeper.algebra.relations import Relation, TableAt
+from viewkeeper.algebra.rules.touched_rows import TouchedKeys
 from viewkeeper.plan.layout import Layout, Reserve
 from viewkeeper.plan.methods import Method
 from viewkeeper.plan.prices import Price
@@ -27,6 +28,7 @@ class Installer(Enum):
 
     MERGE_GROUPS = "merge groups"
     APPLY_BAG = "apply bag"
+    REPLACE_ROWS = "replace rows"
     OVERWRITE = "overwrite"
 
 
@@ -114,6 +116,18 @@ class ComputeBag:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputeReplacement:
+    """Compute anew the rows of a view that a change touches. They take the place of the stored rows that show
+    one of the staged ``keys``."""
+
+    name: str
+    view: str
+    relation: Relation
+    keys: tuple[TouchedKeys, ...]
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ComputeRows:
     """Compute all the rows of a view anew. Staged only when other steps read them too."""
 
@@ -131,6 +145,10 @@ class ComputeRows:
     def rows(self) -> str:
         """A SELECT of its rows: of the staged ones, or the query itself."""
         return f"SELECT * FROM {self.name}" if self.staged else self.sql
+
+
+Compute: TypeAlias = ComputeGroups | ComputeBag | ComputeReplacement | ComputeRows
+"""What is computed of a view to be installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +181,7 @@ class Install:
     snapshot: str | None
     installer: Installer
     layout: Layout
-    source: ComputeGroups | ComputeBag | ComputeRows
+    source: Compute
     method: Method | None = None
     """The method that is asked for; ``None``: the cheapest for what was counted."""
     expected: Method | None = None
@@ -179,7 +197,6 @@ class Publish:
     views: tuple[str, ...]
 
 
-Compute: TypeAlias = ComputeGroups | ComputeBag | ComputeRows
 Computing: TypeAlias = Extract | Share | Compute | ComputeVisible | CheckRows
 Step: TypeAlias = Computing | Install | Publish
 

@@ -6,7 +6,7 @@ the product of its deltas' weights; but for the (2ⁿ−1)-term expression a ter
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, plus
@@ -102,28 +102,14 @@ class _JoinDelta:
         return [name for place in places(members(tree)) for name in self.relation.inputs[place].columns]
 
     def _delta_first(self, part: Tree, delta: Relation, others: Mapping[int, Relation]) -> Relation:
-        """A left-deep chain from the delta on, each join saying what is small enough to be broadcast.
-
-        Spark reorders joins little without statistics, and has none of deltas: left alone it would shuffle a
-        big table rather than broadcast a few rows. Large tables come first, to stream past the delta; small
-        ones are then broadcast to what comes out. Broadcasting an intermediate result would collect it before
-        the next join can begin, so that is done only where two large tables follow each other.
-        """
-        relation, leaves = self.relation, self.leaves
-        result, reached = delta, members(part)
-        waiting = list(relation.conjuncts)
-        if isinstance(part, Node):
-            inside = set(self._columns(part))
-            waiting = [conjunct for conjunct in waiting if not conjunct.columns <= inside]
-        small = [_is_dimension(size(child, leaves)) for child in relation.inputs]
-        for at in join_order(relation, list(places(reached)), list(others), small):
-            available = {*result.columns, *others[at].columns}
-            ready = tuple(conjunct for conjunct in waiting if conjunct.columns <= available)
-            waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
-            broadcast = (1,) if small[at] else (0,) if self._is_small(part, reached, result) else ()
-            result = Join((result, others[at]), ready, broadcast)
-            reached |= 1 << at
-        return result
+        """The delta of a part joined with others, from the delta on."""
+        chain = Chain(
+            self.relation,
+            [_is_dimension(size(child, self.leaves)) for child in self.relation.inputs],
+            lambda reached, result: self._is_small(part, reached, result),
+        )
+        inside = self._columns(part) if isinstance(part, Node) else None
+        return chain.on(members(part), delta, others, joined=inside)
 
     def _is_small(self, part: Tree, reached: int, result: Relation) -> bool:
         """Whether Delta(P), joined with what it has reached, is worth broadcasting.
@@ -139,6 +125,46 @@ class _JoinDelta:
         grown = self.sizes.growth(inside, reached)
         believed, formula = self.sizes.delta(inside) * grown, self.sizes.uncorrected(inside) * grown
         return is_small(believed, result) and is_small(formula / _AT_WORST, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A left-deep chain of joins from a few rows on, each saying what is small enough to be broadcast.
+
+    Spark reorders joins little without statistics, and has none of deltas: left alone it would shuffle a
+    big table rather than broadcast a few rows. Large tables come first, to stream past the few rows; small
+    ones are then broadcast to what comes out. Broadcasting an intermediate result would collect it before
+    the next join can begin, so that is done only where two large tables follow each other.
+    """
+
+    relation: Join
+    small: Sequence[bool]
+    """Which inputs are worth broadcasting themselves."""
+    few: Callable[[int, Relation], bool]
+    """Whether what the chain has made of these inputs (a bit mask) is worth broadcasting."""
+
+    def on(
+        self,
+        reached: int,
+        first: Relation,
+        others: Mapping[int, Relation],
+        *,
+        joined: Collection[str] | None = None,
+    ) -> Relation:
+        """Of these inputs, which ``first`` stands for, with the others. If they were ``joined`` before,
+        conditions on these columns alone were applied then."""
+        result = first
+        waiting = list(self.relation.conjuncts)
+        if joined is not None:
+            waiting = [conjunct for conjunct in waiting if not conjunct.columns <= {*joined}]
+        for at in join_order(self.relation, list(places(reached)), list(others), self.small):
+            available = {*result.columns, *others[at].columns}
+            ready = tuple(conjunct for conjunct in waiting if conjunct.columns <= available)
+            waiting = [conjunct for conjunct in waiting if not conjunct.columns <= available]
+            broadcast = (1,) if self.small[at] else (0,) if self.few(reached, result) else ()
+            result = Join((result, others[at]), ready, broadcast)
+            reached |= 1 << at
+        return result
 
 
 def _weight(place: int) -> str:
