@@ -5,11 +5,16 @@ The views stand in ``operators/``, one file for each kind of operator. All of th
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from view_files import case_of, long_seeds
 
+import viewkeeper as vk
+from viewkeeper.plan.maintaining import Maintained, Maintaining
 from viewkeeper.testing import Oracle, check
 from viewkeeper.testing.tables import Table
 
@@ -74,6 +79,25 @@ OWN_TABLES = {"time_windows": (VISITS, SHOP[0])}
 def test_operators(oracle: Oracle, path: Path) -> None:
     outcome = check(oracle, case_of(path, OWN_TABLES.get(path.stem, SHOP), 1, 2), seed=1)
     assert outcome.incremental > 0
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_joins_whose_touched_rows_are_replaced(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    replaced = Counter[str]()
+    usual = Maintaining._replaced
+
+    def counted(maintaining: Maintaining, *given: Any) -> Maintained | None:
+        replaced[maintaining.view.name] += 1
+        return usual(maintaining, *given)
+
+    monkeypatch.setattr(Maintaining, "_replaced", counted)
+    oracle = Oracle(spark, clean_up=False, options=vk.Options(install=vk.Method.KEYREPLACE))
+    joins = next(path for path in FILES if path.stem == "inner_joins")
+    check(oracle, case_of(joins, SHOP, seed, 3), seed=seed, random=True)
+    assert len(replaced) >= 8, replaced
 
 
 @pytest.mark.spark

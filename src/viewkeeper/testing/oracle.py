@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.ledger import sqlite_url
+from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.results import Epoch
 from viewkeeper.session import apply_settings, close_work_session, work_session
 from viewkeeper.sql.quoting import quote_path
@@ -83,10 +84,18 @@ class Outcome:
 class Oracle:
     """Runs cases beside a session of the user's, in namespaces that it makes and removes."""
 
-    def __init__(self, spark: SparkSession, catalog: str = "lake", *, clean_up: bool = True) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: str = "lake",
+        *,
+        clean_up: bool = True,
+        options: Options = USUAL,
+    ) -> None:
         self._spark = spark
         self._catalog = catalog
         self._clean_up = clean_up
+        self._options = options
 
     def run(self, case: Case, *, skip_invalid: bool = False) -> Outcome:
         """Run a case to its end or to the first cycle that fails. ``skip_invalid`` passes over views and
@@ -160,6 +169,7 @@ class Oracle:
         with tempfile.TemporaryDirectory(prefix="viewkeeper-oracle-") as folder:
             ledger = sqlite_url(Path(folder) / "ledger.db")
             with connect(spark=session, catalog=self._catalog, ledger=ledger) as warehouse:
+                warehouse.options = self._options
                 try:
                     yield warehouse
                 finally:
