@@ -261,15 +261,16 @@ class Slot:
         )
 
 
-def in_order(transactions: Iterable[Transaction]) -> Iterator[Transaction]:
-    """The same, if each ends behind the one before it: a log in any other order is not patched over."""
-    last = 0
+def in_order(transactions: Iterable[Transaction]) -> list[Transaction]:
+    """All of them, if each ends behind the one before it: a log in any other order is not patched over."""
+    found: list[Transaction] = []
     for each in transactions:
+        last = found[-1].end if found else 0
         if each.end <= last:
             raise SourceError(
                 f"the log is out of order: what ends at {lsn_text(each.end)} comes behind {lsn_text(last)}",
                 code="VK-LOG-BROKEN",
                 hint="Create the source, or the view that is swept, anew; it is filled from the database.",
             )
-        last = each.end
-        yield each
+        found.append(each)
+    return found
