@@ -83,7 +83,7 @@ class LogCapture:
         """The first transactions behind a position that are seen at the horizon: one that waits for a
         synchronous standby is in the log before it is, and those behind it wait with it."""
         read = self._slot.read(position, self._let_go_to, upto=horizon.lsn, most=most)
-        self._idle_to = None if any(each.changes for each in read.transactions) else read.reached
+        self._idle_to = read.reached if read.is_idle else None
         visible = Visible.of(horizon.snapshot)
         return list(takewhile(lambda each: visible.sees(each.xid), read.transactions))
 

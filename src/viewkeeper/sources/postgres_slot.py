@@ -33,6 +33,10 @@ class Reading:
 
     transactions: list[Transaction]
     reached: str
+    is_idle: bool
+    """Nothing of ours lies behind the position, neither before what is reached nor across it. A log is often
+    written up to the middle of a record: were a slot let go to there, the server would take a transaction
+    that this record commits for one that we know."""
 
 
 class Slot:
@@ -125,7 +129,8 @@ class Slot:
                 lsn_text(max((each.end for each in every), default=lsn_of(position))) if is_cut else last
             )
             # It peeks as far as the commit that reaches the point, and that may lie behind it.
-            transactions = [each for each in every if lsn_of(position) < each.end <= lsn_of(last)]
+            behind = [each for each in every if each.end > lsn_of(position)]
+            transactions = [each for each in behind if each.end <= lsn_of(last)]
             untold = self._unpublished(connection)
         if untold is not None:
             what, _, remedy = untold.partition(". ")
@@ -134,7 +139,7 @@ class Slot:
                 code="VK-SLOT-LOST",
                 hint=f"{remedy}; then CREATE OR REPLACE SOURCE copies the tables anew.",
             )
-        return Reading(transactions, reached)
+        return Reading(transactions, reached, not any(each.changes for each in behind))
 
     def _state(self, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[Any, ...] | None:
         """Where the slot stands; one that somebody looks into, to tell what waits, is free again soon."""

@@ -86,3 +86,22 @@ def test_more_than_is_read_at_a_time() -> None:
     reading.rest()
     assert log.at == 0
     assert [each.end for each in reading.read_seen("0/200", EVERYTHING, most=5)] == [0x300]
+
+
+def test_a_commit_that_is_written_in_part() -> None:
+    """The horizon lies within its record: it is read later, and the slot waits before it."""
+    log = Log([0x408], written=0x500)
+    reading = capture(log)
+    assert reading.read_seen("0/200", EVERYTHING, most=5) == []
+    reading.rest()
+    assert log.at <= 0x200
+    assert [each.end for each in reading.read_seen("0/200", Horizon("0/500", "100:100:"))] == [0x408]
+
+
+def test_an_idle_slot_moves_on_to_the_horizon() -> None:
+    """What the ledger has is no reason to stay, where the slot was not told of it."""
+    log = Log([0x100], written=0x500)
+    reading = capture(log)
+    assert reading.read_seen("0/100", EVERYTHING) == []
+    reading.rest()
+    assert log.at == 0x400
