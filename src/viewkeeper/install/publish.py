@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -43,14 +43,28 @@ def heads(session: SparkSession, storages: Sequence[str], epoch: int) -> dict[st
     for table in storages:
         own = {row["snapshot"]: row for row in written if row["storage"] == table}
         if own:
-            # The newest: what was tried before and taken back is not on the branch any more.
-            head = max(own.values(), key=lambda row: row["committed_at"])
-            chain = [head]
-            while chain[-1]["parent"] in own:
-                chain.append(own[chain[-1]["parent"]])
+            chain = _chain(own, _tip(session, table, own, epoch))
             removed = sum(row["removed"] for row in chain)
-            found[table] = Head(head["snapshot"], chain[-1]["parent"], head["added"], removed)
+            found[table] = Head(chain[0]["snapshot"], chain[-1]["parent"], chain[0]["added"], removed)
     return found
+
+
+def _tip(session: SparkSession, table: str, own: Mapping[str, Row], epoch: int) -> str:
+    """The snapshot that no other one builds upon. Times of commits do not tell: clocks are put back."""
+    tips = own.keys() - {row["parent"] for row in own.values()}
+    if len(tips) == 1:
+        return tips.pop()
+    # What was tried and taken back is there beside what came in its place; the branch tells which is which.
+    (head,) = session.sql(storage.branch_query(table, storage.branch_name(epoch))).collect()
+    return str(head["snapshot"])
+
+
+def _chain(own: Mapping[str, Row], tip: str) -> list[Row]:
+    """A snapshot and the epoch's own ones that it builds upon, the newest first."""
+    chain = [own[tip]]
+    while chain[-1]["parent"] in own:
+        chain.append(own[chain[-1]["parent"]])
+    return chain
 
 
 def run_chores(

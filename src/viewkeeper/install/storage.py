@@ -122,10 +122,16 @@ def epoch_snapshots_query(storages: list[str], key: str, epoch: int) -> str:
     # A deletion vector replaces the one before it, whose positions it takes over.
     removed = f"{counted('added-position-deletes')} - {counted('removed-position-deletes')}"
     return "\nUNION ALL\n".join(
-        # Not the timestamp itself: Python has no time zone for it, and an hour of autumn twice.
         f"SELECT {literal(storage)} AS storage, CAST(snapshot_id AS STRING) AS snapshot, "
-        f"unix_micros(committed_at) AS committed_at, "
         f"CAST(parent_id AS STRING) AS parent, {counted('added-records')} AS added, {removed} AS removed "
         f"FROM {table_sql(storage)}.snapshots WHERE summary[{literal(key)}] = {literal(str(epoch))}"
         for storage in storages
+    )
+
+
+def branch_query(storage: str, branch: str) -> str:
+    """Where a branch stands."""
+    return (
+        f"SELECT CAST(snapshot_id AS STRING) AS snapshot FROM {table_sql(storage)}.refs "
+        f"WHERE name = {literal(branch)}"
     )
