@@ -46,6 +46,20 @@ def test_a_commit_that_tells_nothing_of_itself_is_not_taken_for_nothing(
     assert change is not None and change.deleted >= 10
 
 
+@pytest.mark.parametrize("kind", DELTA_KINDS, ids=str)
+@pytest.mark.parametrize(
+    "then", ["INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id >= 15", "RESTORE TABLE {t} TO VERSION AS OF 0"]
+)
+def test_rows_that_come_and_go_again(spark: SparkSession, kind: object, then: str) -> None:
+    """The feed tells of them, and of a commit that overwrites nobody tells how many rows went."""
+    subject = DeltaHarness(spark, kind)  # type: ignore[arg-type]
+    old = subject.version()
+    subject.insert(10, 20)
+    subject.sql(then)
+    subject.insert(20, 30)
+    check(subject, old, subject.version(), then)
+
+
 @pytest.mark.parametrize(
     ("kind", "then"),
     [(REWRITING, "DELETE FROM {t} WHERE id < 10"), (VECTORS, "DELETE FROM {t} WHERE id = 3")],

@@ -53,6 +53,7 @@ def check(subject: SourceHarness, old: str | None, new: str | None, story: objec
     if change is not None:
         assert sum(weight for weight in expected.values() if weight > 0) <= change.inserted, story
         assert -sum(weight for weight in expected.values() if weight < 0) <= change.deleted, story
+        assert change.deleted or min(delta.values(), default=1) > 0, f"{story}: not insert-only"
         assert change.method
     return change
 

@@ -176,7 +176,7 @@ class DeltaSource:
     def _fed(self, old: str, new: str, change: LogChange) -> DeltaChange:
         relation = f"table_changes({literal(self._name)}, {_commit(old) + 1}, {_commit(new)})"
         weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1L ELSE -1L END"
-        inserted, deleted = change.fed or self._rows_in_files(old, change)
+        inserted, deleted = change.fed or self._rows_fed(old, change)
         parts = ((relation, "true", weight),)
         return DeltaChange(self._table, old, new, inserted, deleted, "change data feed", parts)
 
@@ -195,6 +195,12 @@ class DeltaSource:
         told = "added files" if not deleted else "rows of changed files, compared"
         reason = None if not deleted else "the table keeps no change data feed"
         return DeltaChange(self._table, old, new, inserted, deleted, told, selects, reason)
+
+    def _rows_fed(self, old: str, change: LogChange) -> tuple[int, int]:
+        """At most so many rows the feed tells of: those that came and went again are among them."""
+        inserted, deleted = self._rows_in_files(old, change)
+        passed = _rows(change.passed)
+        return inserted + passed, deleted + passed
 
     def _rows_in_files(self, old: str, change: LogChange) -> tuple[int, int]:
         """At most so many rows came and went: few writers tell how many a removed file held."""

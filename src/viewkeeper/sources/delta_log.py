@@ -55,6 +55,8 @@ class LogChange:
     """Files that were added without a change of rows: compacted, or there already and described anew."""
     gone: dict[str, DataFile] = field(default_factory=dict)
     """Of those, the ones that were removed later on: they were in the first version, or came in between."""
+    passed: list[DataFile] = field(default_factory=list)
+    """Files that came in between, and of which rows went again: the change data feed tells of both."""
     fed: tuple[int, int] | None = (0, 0)
     """Rows that the change data feed holds, inserted and deleted; ``None`` if a writer did not tell."""
 
@@ -81,8 +83,11 @@ class LogChange:
             if file.path in self.rewritten:
                 self.rewritten.discard(file.path)
                 self.gone.setdefault(file.path, file)
+            came = self.after.pop(file.path, None)
+            if came is not None and removed.get("dataChange", True):
+                self.passed.append(came)
             # A file that came in between and went again was in neither version.
-            if self.after.pop(file.path, None) is None or file.path in self.before:
+            if came is None or file.path in self.before:
                 self.before.setdefault(file.path, file)
         elif "metaData" in action:
             self.feeds = False  # before it there may have been none

@@ -58,6 +58,14 @@ def test_a_file_that_came_in_between_and_went_again_was_in_neither_version() -> 
     assert change.changes_rows
 
 
+def test_of_what_came_and_went_the_feed_tells_both() -> None:
+    assert [file.rows for file in after(added("a", 7), removed("a"), added("b")).passed] == [7]
+    shrunk = after(added("a", 10), removed("a"), added("a", 10, vector=vector("x", 4)))
+    assert [file.rows for file in shrunk.passed] == [10]
+    assert after(added("a", 7), removed("a", changes=False), added("b", changes=False)).passed == []
+    assert after(removed("a"), added("b")).passed == []
+
+
 def test_a_file_that_went_and_came_back_is_in_both() -> None:
     """As RESTORE brings it: its rows cancel out."""
     change = after(removed("a"), added("a", 7))
