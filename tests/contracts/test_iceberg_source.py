@@ -323,6 +323,28 @@ def test_cherry_picking_is_an_append(spark: SparkSession, table) -> None:
     assert method(subject, first) == "appended files"
 
 
+def test_main_may_be_moved_to_what_was_written_before_the_table_was_altered(
+    spark: SparkSession, table
+) -> None:
+    """That snapshot has the schema of then, and no other was written since."""
+    subject = table()
+    subject.insert(0, 10)
+    source = subject.source
+    recorded = source.schema_version(subject.table, subject.version())
+    subject.sql("ALTER TABLE {t} CREATE BRANCH audit")
+    spark.sql(f"INSERT INTO {subject.name}.branch_audit (id) VALUES (100)")
+    subject.sql("ALTER TABLE {t} DROP COLUMN price")
+    subject.sql("ALTER TABLE {t} ADD COLUMN price DECIMAL(8,2)")
+    name = quote_path(subject.parts[1:])
+    spark.sql(f"CALL {CATALOG}.system.fast_forward('{name}', 'main', 'audit')").collect()
+    newest = subject.version()
+    assert subject.rows(newest)[100, None, None, None, None] == 1
+    assert source.schema_version(subject.table, newest) not in (None, recorded)
+    subject.sql("INSERT INTO {t} (id) VALUES (101)")
+    newest = subject.version()  # the log tells it again, at no cost
+    assert jobs(spark, lambda: source.schema_version(subject.table, newest)) <= 1
+
+
 def test_replacing_a_table_is_noticed(table) -> None:
     subject = table()
     subject.insert(0, 10)

@@ -112,6 +112,17 @@ def test_a_used_column_is_no_longer_what_it_was(
     assert_exact(sales)
 
 
+def test_a_used_column_is_another_one_since_what_main_was_moved_to_was_written(sales: Warehouse) -> None:
+    make_views(sales)
+    sales.spark.sql("ALTER TABLE sales CREATE BRANCH audit")
+    sales.spark.sql("INSERT INTO lake.default.sales.branch_audit VALUES (3, 'pen', 2)")
+    sales.spark.sql("ALTER TABLE sales DROP COLUMN qty")
+    sales.spark.sql("ALTER TABLE sales ADD COLUMN qty BIGINT")
+    sales.spark.sql("CALL lake.system.fast_forward('default.sales', 'main', 'audit')")
+    error = assert_refused(sales, "VK-SOURCE-CHANGED", sales.refresh)
+    assert "added again" in error.message
+
+
 def test_unused_columns_may_come_and_go(sales: Warehouse) -> None:
     sales.sql(CREATE + "pens AS SELECT store, qty FROM sales WHERE item = 'pen'")
     sales.sql(CREATE + "everything AS SELECT * FROM sales")

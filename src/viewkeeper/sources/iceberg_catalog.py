@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.iceberg_history import History, Snapshot
@@ -76,7 +76,7 @@ def told_by_description(details: Mapping[str, str]) -> Standing | None:
 def read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
     """All snapshots that the table still has, and the schema it has now; one Spark job."""
     query = (
-        "SELECT snapshot_id, parent_id, operation, summary, CAST(NULL AS BIGINT) AS logged_at, "
+        "SELECT snapshot_id, parent_id, operation, summary, unix_micros(committed_at) AS at, "
         "CAST(NULL AS INT) AS schema_id, CAST(NULL AS BIGINT) AS shown "
         f"FROM {quote_path((*table, 'snapshots'))} "
         "UNION ALL SELECT CAST(NULL AS BIGINT), CAST(NULL AS BIGINT), CAST(NULL AS STRING), "
@@ -98,16 +98,25 @@ def read_history(spark: SparkSession, table: tuple[str, ...]) -> History:
         if row["snapshot_id"] is not None
     )
     logged = [row for row in rows if row["schema_id"] is not None]
-    newest = max(logged, key=lambda row: row["logged_at"], default=None)
-    # What is logged is the schema of the snapshot, not of the table: they differ if the table was altered,
-    # and not written to since. Then an entry was logged that shows no new snapshot.
-    written_last = newest is not None and [row["shown"] for row in logged].count(newest["shown"]) == 1
     return History(
         show_path(table),
         {snapshot.id: snapshot for snapshot in found},
-        str(newest["schema_id"]) if newest is not None and written_last else None,
+        _schema_written_last({row["snapshot_id"]: row["at"] for row in rows if row["snapshot_id"]}, logged),
         {str(row["shown"]): str(row["schema_id"]) for row in logged},
     )
+
+
+def _schema_written_last(committed: Mapping[int, int], logged: Sequence[Row]) -> str | None:
+    """The id of the table's schema, if the last that was done to the table is the snapshot that it shows.
+
+    What is logged is the schema of the snapshot, not of the table. They differ if the table was altered, and
+    not written to since: then an entry was logged that shows no new snapshot. And they may differ where a
+    snapshot was written to a branch earlier, and main was moved to it: it is older than the entry.
+    """
+    newest = max(logged, key=lambda row: row["at"], default=None)
+    if newest is None or [row["shown"] for row in logged].count(newest["shown"]) > 1:
+        return None
+    return str(newest["schema_id"]) if committed.get(newest["shown"]) == newest["at"] else None
 
 
 def _not_iceberg(table: str) -> SourceError:
