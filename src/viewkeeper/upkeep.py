@@ -114,9 +114,9 @@ class Keeping:
     def _forget(self, names: set[str], retention: Retention) -> dict[str, tuple[int, int]]:
         """Of each view how many snapshots and storage tables went."""
         first = retention.first(self.ledger.publications(), utc_now())
-        states = [state for state in self.ledger.every_state() if state.view in names]
         if first is None:
             return dict.fromkeys(names, (0, 0))
+        states = self._still_stored(state for state in self.ledger.every_state() if state.view in names)
         kept = needed([Stored(s.view, s.epoch, s.storage, s.snapshot) for s in states], first)
         shown = {state.snapshot for state in kept if state.snapshot is not None}
         seen = {v for state in self.ledger.states().values() for v in state.vector.values() if v is not None}
@@ -124,11 +124,19 @@ class Keeping:
         found = {}
         for name in names:
             own = {state.storage for state in states if state.view == name}
-            gone = [each for each in sorted(own - storages) if self.engine.catalog.facts_of(each) is not None]
+            gone = sorted(own - storages)
             self.engine.run_chores(drop_tables(0, gone), lambda chore: None)
             expiring = sum(self._expire(each, shown, seen) for each in sorted(own & storages))
             found[name] = (expiring, len(gone))
         return found
+
+    def _still_stored(self, states: Iterable[ViewState]) -> list[ViewState]:
+        """Those of which there is a storage: it went with a view of the same name that was dropped, or with
+        what an earlier retention did not keep."""
+        found = list(states)
+        storages = {state.storage for state in found}
+        there = {each for each in storages if self.engine.catalog.facts_of(each) is not None}
+        return [state for state in found if state.storage in there]
 
     def _expire(self, storage: str, shown: set[str], seen: set[str]) -> int:
         """``shown`` by some epoch, or ``seen`` last by a view that reads this one: from there on it will ask

@@ -70,6 +70,20 @@ def test_what_old_epochs_left_is_removed(busy: Warehouse) -> None:
     assert_tidy(busy)
 
 
+def test_storage_that_is_not_there_any_more_needs_no_upkeep(busy: Warehouse) -> None:
+    """Its view was dropped, and another one has the name; or fewer epochs were kept at an earlier time."""
+    busy.sql("DROP MATERIALIZED VIEW by_store")
+    busy.sql("CREATE MATERIALIZED VIEW by_store AS SELECT store, max(qty) AS q FROM rows GROUP BY store")
+    assert {each.dropped for each in busy.maintain()} == {0}
+    busy.sql(
+        "CREATE OR REPLACE MATERIALIZED VIEW by_store AS SELECT store, min(qty) AS q FROM rows GROUP BY store"
+    )
+    assert busy.maintain("by_store", keep_epochs=1, keep_days=0)[0].dropped == 1
+    assert busy.maintain("by_store", keep_epochs=50)[0].dropped == 0
+    assert_exact(busy)
+    assert_tidy(busy)
+
+
 def test_what_a_lagging_view_needs_is_kept(busy: Warehouse) -> None:
     for qty in (50, 51):
         busy.spark.sql(f"INSERT INTO sales VALUES (1, 'nut', {qty})")
