@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from source_harness import DELTA_KINDS, DeltaHarness
 from test_source_contract import check
 
+from viewkeeper.errors import SourceError
+
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 FEED, VECTORS, REWRITING = DELTA_KINDS
@@ -18,6 +20,12 @@ FEED, VECTORS, REWRITING = DELTA_KINDS
 def log_file(spark: SparkSession, subject: DeltaHarness, version: str) -> Path:
     location = spark.sql(f"DESCRIBE DETAIL {subject.name}").collect()[0]["location"]
     return Path(location.removeprefix("file:")) / "_delta_log" / f"{int(version.partition('@')[0]):020d}.json"
+
+
+def vacuum(subject: DeltaHarness) -> None:
+    subject.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    subject.spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # it lists files
+    subject.sql("VACUUM {t} RETAIN 0 HOURS")
 
 
 def rewrite(file: Path, actions: list[dict[str, object]]) -> None:
@@ -91,3 +99,22 @@ def test_values_that_become_folders(spark: SparkSession) -> None:
     numbers = range(len(odd))
     expected = {(at,): -1 for at in numbers} | {(at + 100,): 1 for at in numbers}
     assert subject.delta(change, ("id",)) == expected
+
+
+@pytest.mark.parametrize("kind", DELTA_KINDS, ids=str)
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_what_was_vacuumed_is_not_asked_for(spark: SparkSession, kind: object, vectors: str) -> None:
+    """Neither files that went, nor the deletion vectors that others had, nor what the feed was written to."""
+    subject = DeltaHarness(spark, kind)  # type: ignore[arg-type]
+    subject.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')")
+    empty = subject.version()
+    subject.insert(0, 20, part="0")
+    subject.sql("DELETE FROM {t} WHERE id = 1")
+    old = subject.version()
+    subject.sql("DELETE FROM {t} WHERE id = 2")
+    new = subject.version()
+    vacuum(subject)
+    with pytest.raises(SourceError) as refused:
+        subject.source.change(subject.table, old, new)
+    assert refused.value.code == "VK-SOURCE-EXPIRED"
+    check(subject, empty, new, "what came in between and went is not needed")

@@ -55,20 +55,41 @@ def test_a_delta_table_is_read_in_place(events: Warehouse):
     assert counts(events) == {"d": 2, "b": 1, None: 1}
 
 
-def test_history_that_was_vacuumed_is_rebuilt_and_said(events: Warehouse):
+def vacuum(wh: Warehouse) -> None:
+    wh.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    wh.spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # how it lists files
+    wh.spark.sql(f"VACUUM {TABLE} RETAIN 0 HOURS")
+
+
+@pytest.mark.parametrize("feed", ["false", "true"])
+def test_history_that_was_vacuumed_is_rebuilt_and_said(events: Warehouse, feed: str):
     spark = events.spark
-    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # how VACUUM lists files
-    spark.sql(f"ALTER TABLE {TABLE} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')")
+    properties = f"'delta.enableChangeDataFeed' = '{feed}', 'delta.enableDeletionVectors' = 'false'"
+    spark.sql(f"ALTER TABLE {TABLE} SET TBLPROPERTIES ({properties})")
     events.refresh()
     spark.sql(f"DELETE FROM {TABLE} WHERE id = 1")
-    spark.sql(f"VACUUM {TABLE} RETAIN 0 HOURS")
+    vacuum(events)
     epoch = events.refresh()
     assert epoch.view("by_kind").strategy == "full"
-    assert "no longer" in (epoch.view("by_kind").reason or "") or "expired" in (
-        epoch.view("by_kind").reason or ""
-    )
+    assert "expired" in (epoch.view("by_kind").reason or "")
     assert counts(events) == {"a": 1, "b": 1, None: 1}
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_a_feed_that_was_vacuumed_is_not_needed_where_both_versions_are_there(
+    events: Warehouse, vectors: str
+):
+    spark = events.spark
+    properties = f"'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = '{vectors}'"
+    spark.sql(f"ALTER TABLE {TABLE} SET TBLPROPERTIES ({properties})")
+    events.refresh()
+    spark.sql(f"INSERT INTO {TABLE} SELECT id, 'x' FROM range(10, 20, 1, 1)")
+    spark.sql(f"DELETE FROM {TABLE} WHERE id = 10")
+    spark.sql(f"DELETE FROM {TABLE} WHERE id = 11")
+    vacuum(events)
+    assert events.refresh(policy="incremental strict").view("by_kind").strategy == "incremental"
+    assert counts(events) == {"a": 2, "b": 1, "x": 8, None: 1}
+    assert all(check.ok for check in events.verify())
 
 
 def test_a_table_that_was_made_anew_is_noticed(events: Warehouse):

@@ -159,10 +159,12 @@ class DeltaSource:
         if not change.changes_rows:
             return None
         self._sort_out_described_anew(change, old)
-        if change.feeds:
+        if change.feeds and self._are_there(location, change.perishable):
             return self._fed(old, new, change)
-        self._require_files(location, change.before.values(), old)
-        return self._compared(old, new, change)
+        if not self._are_there(location, {path for file in change.before.values() for path in file.paths}):
+            raise expired(table, old)  # its rows cannot be read any more
+        why = "its change data feed was vacuumed" if change.feeds else "the table keeps no change data feed"
+        return self._compared(old, new, change, why)
 
     def confirm(self, version: Mapping[str, str | None]) -> None:
         """Nothing to do: a commit never changes."""
@@ -180,7 +182,7 @@ class DeltaSource:
         parts = ((relation, "true", weight),)
         return DeltaChange(self._table, old, new, inserted, deleted, "change data feed", parts)
 
-    def _compared(self, old: str, new: str, change: LogChange) -> DeltaChange:
+    def _compared(self, old: str, new: str, change: LogChange, why: str) -> DeltaChange:
         # Either both sides are told by their files, or both are read whole.
         named = max(len(change.before), len(change.after)) <= _MOST_FILES_NAMED
         sides = ((old, change.before, "-1L"), (new, change.after, "1L"))
@@ -193,8 +195,9 @@ class DeltaSource:
         if not named:
             inserted, deleted = (self.row_count(self._table, version) or 0 for version in (new, old))
         told = "added files" if not deleted else "rows of changed files, compared"
-        reason = None if not deleted else "the table keeps no change data feed"
-        return DeltaChange(self._table, old, new, inserted, deleted, told, selects, reason)
+        return DeltaChange(
+            self._table, old, new, inserted, deleted, told, selects, None if not deleted else why
+        )
 
     def _rows_fed(self, old: str, change: LogChange) -> tuple[int, int]:
         """At most so many rows the feed tells of: those that came and went again are among them."""
@@ -224,17 +227,18 @@ class DeltaSource:
             else:
                 change.after.pop(path, None)
 
-    def _require_files(self, location: str, files: Iterable[DataFile], old: str) -> None:
-        """Raise if files of the old version were vacuumed: its rows cannot be read any more."""
-        paths = [escaped(unquote(_url(location, file.path))) for file in files]
-        if not paths:
-            return
+    def _are_there(self, location: str, paths: Iterable[str]) -> bool:
+        """Whether all of these files are there: VACUUM removes what the newest version does not need."""
+        found = [escaped(unquote(_url(location, path))) for path in paths]
+        if not found:
+            return True
         try:
-            self._spark.read.format("binaryFile").load(paths)
+            self._spark.read.format("binaryFile").load(found)
         except PySparkException as error:
             if error.getCondition() == "PATH_NOT_FOUND":
-                raise expired(self._table, old) from error
+                return False
             raise
+        return True
 
     def _detail(self) -> Row:
         return self._ask(f"DESCRIBE DETAIL {self._name}")[0]

@@ -6,7 +6,9 @@ files that were only rewritten: an OPTIMIZE moves rows, and changes none.
 
 from __future__ import annotations
 
+import base64
 import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +32,10 @@ _COUNTED: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """By operation, the metrics of a commit that count the rows it inserted and those it deleted."""
 
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_UUID_LETTERS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
@@ -38,6 +44,21 @@ class DataFile:
     path: str
     rows: int
     vector: str | None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its own, and that of the file with its deletion vector, if that lies in one: both are vacuumed."""
+        kind, told = (self.vector or "")[:1], (self.vector or "")[1:].rpartition("@")[0]
+        match kind:
+            case "u":
+                folder, letters = told[:-_UUID_LETTERS], told[-_UUID_LETTERS:]
+                # Python knows another alphabet for the same digits.
+                id_ = uuid.UUID(bytes=base64.b85decode(letters.translate(str.maketrans(_Z85, _B85))))
+                return (self.path, f"{folder}/deletion_vector_{id_}.bin".lstrip("/"))
+            case "p":
+                return (self.path, told)
+            case _:
+                return (self.path,)
 
 
 @dataclass(slots=True)
@@ -59,9 +80,23 @@ class LogChange:
     """Files that came in between, and of which rows went again: the change data feed tells of both."""
     fed: tuple[int, int] | None = (0, 0)
     """Rows that the change data feed holds, inserted and deleted; ``None`` if a writer did not tell."""
+    read_by_feed: list[DataFile] = field(default_factory=list)
+    """Files that the change data feed is made of: a commit may have written it down; if not, it is found in
+    the files that came and went."""
+
+    @property
+    def perishable(self) -> set[str]:
+        """Of the files that the feed is made of, those that VACUUM removes: not what the last version has."""
+        living = {path for file in self.after.values() for path in file.paths}
+        return {path for file in self.read_by_feed for path in file.paths} - living
 
     def take_commit(self, actions: Sequence[Mapping[str, Any]]) -> None:
         """Go through one more commit."""
+        written = [DataFile(action["cdc"]["path"], 0, None) for action in actions if "cdc" in action]
+        changed = (action.get("add") or action.get("remove") for action in actions)
+        self.read_by_feed += written or [
+            _data_file(it) for it in changed if it and it.get("dataChange", True)
+        ]
         if not any("commitInfo" in action for action in actions):
             self.fed = None
         for action in actions:

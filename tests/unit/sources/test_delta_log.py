@@ -99,6 +99,32 @@ def test_vectors_at_other_places_of_a_file_are_others() -> None:
     assert first.vector != second.vector
 
 
+def test_where_the_vector_of_a_file_lies() -> None:
+    """The examples of Delta's protocol, and one that lies elsewhere."""
+    at = vector("ab^-aqEH.-t@S}K{vb[*k^", 6, offset=4)
+    folder = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    assert after(added("a", vector=at)).after["a"].paths == ("a", folder)
+    at = vector("^-aqEH.-t@S}K{vb[*k^", 6)
+    assert after(added("a", vector=at)).after["a"].paths == ("a", folder.removeprefix("ab/"))
+    elsewhere = {**at, "storageType": "p", "pathOrInlineDv": "s3://b/d@1.bin"}
+    assert after(added("a", vector=elsewhere)).after["a"].paths == ("a", "s3://b/d@1.bin")
+    within = {
+        **at,
+        "storageType": "i",
+        "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+    }
+    assert after(added("a", vector=within)).after["a"].paths == ("a",)
+
+
+def test_which_files_of_the_feed_may_be_vacuumed() -> None:
+    change = LogChange()
+    change.take_commit([info("WRITE"), added("a"), added("b")])
+    change.take_commit([info("OPTIMIZE"), removed("b", changes=False), added("c", changes=False)])
+    assert change.perishable == {"b"}
+    change.take_commit([info("UPDATE"), {"cdc": {"path": "told"}}, removed("c"), added("d")])
+    assert change.perishable == {"b", "told"}
+
+
 def test_a_count_that_a_writer_left_out_is_not_taken_for_nothing() -> None:
     assert after(added("a", None)).after["a"].rows > MANY
     assert after(added("a", None, vector=vector("x", 4))).after["a"].rows > MANY
