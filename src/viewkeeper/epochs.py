@@ -129,7 +129,7 @@ class EpochRunner:
         """Finish what published epochs left to do, and clean up after those that died. Needs the lease."""
         chores = self._ledger.chores()
         if chores:
-            self._engine.run_chores(chores, self._chore_done)
+            self._engine.run_chores(chores, self._ledger.is_left, self._chore_done)
 
     def run(self, lease: Lease, work: Work) -> EpochRecord:
         """Run and publish one epoch; on any failure every view stays as it was."""
@@ -341,7 +341,7 @@ class EpochRunner:
             self.finish_chores()
         except LeaseError:
             # Whoever took over cleaned up what was there; what we staged since then is ours to remove.
-            self._engine.run_chores(staged, lambda chore: None)
+            self._engine.clean_up(staged)
         except Exception as second:
             # The first error is the one to tell; the intents stay in the ledger for the next refresh.
             logger.warning("epoch %s: cleaning up is left to the next refresh: %s", epoch, second)

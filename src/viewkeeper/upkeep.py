@@ -125,7 +125,7 @@ class Keeping:
         for name in names:
             own = {state.storage for state in states if state.view == name}
             gone = sorted(own - storages)
-            self.engine.run_chores(drop_tables(0, gone), lambda chore: None)
+            self.engine.clean_up(drop_tables(0, gone))
             expiring = sum(self._expire(each, shown, seen) for each in sorted(own & storages))
             found[name] = (expiring, len(gone))
         return found

@@ -144,9 +144,15 @@ class Engine:
         """A session for rewriting whole tables: with Spark's usual settings, not ours for small work."""
         return self.sessions.pinned(self.pins)
 
-    def run_chores(self, chores: Sequence[Chore], done: Callable[[Chore], None]) -> None:
-        """Finish or clean up."""
-        run_chores(self.catalog.session, chores, done)
+    def run_chores(
+        self, chores: Sequence[Chore], is_left: Callable[[Chore], bool], done: Callable[[Chore], None]
+    ) -> None:
+        """Finish or clean up: what is left of it when its turn comes."""
+        run_chores(self.catalog.session, chores, is_left, done)
+
+    def clean_up(self, chores: Sequence[Chore]) -> None:
+        """Clean up what the ledger was not told of: nobody else does."""
+        self.run_chores(chores, lambda chore: True, lambda chore: None)
 
     def compare(self, comparisons: Sequence[Comparison], pins: SessionPins) -> list[tuple[int, int]]:
         """Of each view: rows missing from it, and rows it has too many."""

@@ -68,14 +68,20 @@ def _chain(own: Mapping[str, Row], tip: str) -> list[Row]:
 
 
 def run_chores(
-    session: SparkSession, chores: Sequence[Chore], done: Callable[[Chore], None], concurrently: int = 4
+    session: SparkSession,
+    chores: Sequence[Chore],
+    is_left: Callable[[Chore], bool],
+    done: Callable[[Chore], None],
+    concurrently: int = 4,
 ) -> None:
     """Do what a published epoch left to finish, or an abandoned one to clean up. Order matters only within
-    a kind, and every chore can be done twice."""
+    a kind, and every chore can be done twice, unless another epoch followed: so each is asked for at its
+    turn. Whoever took over the lease has done it, and may have published since."""
 
     def run(chore: Chore) -> None:
-        _run(session, chore)
-        done(chore)
+        if is_left(chore):
+            _run(session, chore)
+            done(chore)
 
     for kind in (
         ChoreKind.FAST_FORWARD,

@@ -310,12 +310,18 @@ class Ledger:
         with self._database.reading() as connection:
             return queries.chores(connection)
 
+    def is_left(self, chore: Chore) -> bool:
+        """Whether nobody has struck it off since it was asked for. Done again after what came later, it would
+        bring back what was there before: so ask at once before doing it."""
+        with self._database.reading() as connection:
+            return queries.is_left(connection, chore)
+
     def done(self, chore: Chore) -> None:
         """Strike a chore off; no error if somebody else already has."""
         if chore.id is None:
             raise ValueError("only a chore that came from the ledger can be done")
         with self._database.writing() as connection:
-            connection.execute(delete(schema.chores).where(schema.chores.c.id == chore.id))
+            connection.execute(delete(schema.chores).where(queries.same_chore(chore)))
 
     # What operations take.
 

@@ -199,6 +199,16 @@ def chores(connection: Connection) -> tuple[Chore, ...]:
     )
 
 
+def same_chore(chore: Chore) -> ColumnElement[bool]:
+    """The row of a chore. SQLite gives the ids of what was deleted to others; an epoch's are its own."""
+    return and_(schema.chores.c.id == chore.id, schema.chores.c.epoch_id == chore.epoch)
+
+
+def is_left(connection: Connection, chore: Chore) -> bool:
+    """Whether a chore is not struck off."""
+    return connection.scalar(select(schema.chores.c.id).where(same_chore(chore))) is not None
+
+
 def failures(
     connection: Connection, limit: int | None, *, first: int | None = None, before: int | None = None
 ) -> tuple[FailureRecord, ...]:

@@ -321,6 +321,25 @@ def test_intents_are_shed_by_publishing_and_redo_chores_stay(ledger: Ledger, lea
     assert ledger.chores() == ()
 
 
+def test_a_chore_that_another_has_done_is_not_taken_for_one_that_came_later(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """Though it may have the same number."""
+    epoch_id = ledger.begin(lease)
+    view = Chore(None, ChoreKind.CREATE_VIEW, epoch_id, {"view": "v"})
+    ledger.publish(lease, replace(created(epoch_id, "v"), redo=(view,)))
+    (known,) = ledger.chores()
+    assert ledger.is_left(known)
+    ledger.done(known)
+    assert not ledger.is_left(known)
+    epoch_id = ledger.begin(lease)
+    view = Chore(None, ChoreKind.CREATE_VIEW, epoch_id, {"view": "w"})
+    ledger.publish(lease, replace(created(epoch_id, "w"), redo=(view,)))
+    assert not ledger.is_left(known)
+    ledger.done(known)
+    assert [replace(chore, id=None) for chore in ledger.chores()] == [view]
+
+
 def test_intents_of_a_running_epoch_are_nobody_elses_chores(ledger: Ledger, lease: Lease, clock: Any) -> None:
     epoch_id = ledger.begin(lease)
     ledger.intend(lease, epoch_id, [branch(epoch_id)])
