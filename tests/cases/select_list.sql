@@ -55,3 +55,10 @@ FROM (
   FROM lake.shop.pos /* new */
   GROUP BY store, item
 )
+
+-- # An array with an index keeps what is in its parentheses
+-- columns: a
+SELECT array(p.qty, store)[p.item] AS a FROM pos p
+-- becomes
+SELECT array(qty, store)[item] AS a
+FROM lake.shop.pos /* new */

@@ -246,10 +246,17 @@ class Reader:
             name = token.text.lower()
             if index in covered or not self.text.is_name(index) or name in cuts.variables:
                 continue
-            if (name in known or token.text in known) and not self._is_no_column(index):
+            is_column = (name in known or token.text in known) and not self._is_no_column(index)
+            if is_column or self._is_more_than_a_row(index):
                 raise NotIncremental(
                     ReasonCode.NOT_UNDERSTOOD.reason(token.text, at=self.text.position(index))
                 )
+
+    def _is_more_than_a_row(self, index: int) -> bool:
+        """Whether a subquery begins here, or the OVER of a window: what looks at other rows is no mere text,
+        even where the parser took it for that."""
+        before, word, after = (self.text.word(index + step) for step in (-1, 0, 1))
+        return (before == "(" and word == "SELECT" and after != ")") or (before == ")" and word == "OVER")
 
     def _is_no_column(self, index: int) -> bool:
         """Whether a word that is also a column's name stands where no column can."""

@@ -153,6 +153,8 @@ class _SpanParser(SparkParser):
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
     }
+    # sqlglot takes array(…)[i] for an array of the index alone, and forgets what is in the parentheses.
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     ADD_JOIN_ON_TRUE = False
 
     def _spanned(self, start: int, node: exp.Expr | None) -> exp.Expr | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from sqlglot import exp
@@ -35,6 +36,7 @@ from viewkeeper.analyse.refusals import (
 )
 from viewkeeper.analyse.scopes import Names
 from viewkeeper.analyse.spark_errors import SparkError, translate_spark_error
+from viewkeeper.analyse.tables import find_tables
 from viewkeeper.analyse.tidy import named, prune
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import DefinitionError, position_at
@@ -111,6 +113,7 @@ def _relation(
         raise NotIncremental(ReasonCode.NOT_PARSED.reason("pipe syntax"))
     if not isinstance(tree, exp.Query | exp.Values):
         raise NotIncremental(ReasonCode.NOT_PARSED.reason(f"{text.word(0)} as a query"))
+    _check_nothing_lost(text, tree)
     # A lambda variable would capture a column of the same name.
     variables = {name.name for found in tree.find_all(exp.Lambda) for name in found.expressions}
     reader = Reader(text)
@@ -234,6 +237,14 @@ def _check_holes(text: SqlText, holes: QueryText, schema: Schema, referee: Refer
             hint="Name every table plainly after FROM or JOIN, with an alias of its own.",
             position=position_at(text.sql, 0),
         )
+
+
+def _check_nothing_lost(text: SqlText, tree: exp.Expr) -> None:
+    """The tree must have every table that the text names. What the parser leaves out would be taken for words
+    without a meaning of their own, and a table in there would never be looked at again."""
+    named = Counter(name.parts[-1].lower() for name in find_tables(text))
+    if named - Counter(table.name.lower() for table in tree.find_all(exp.Table)):
+        raise NotIncremental(ReasonCode.NOT_UNDERSTOOD.reason("the list of tables"))
 
 
 def _check_tables(relation: Relation, holes: QueryText) -> None:

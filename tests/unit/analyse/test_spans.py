@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shop import PINS, read
+from sqlglot.parsers.spark import SparkParser
 
 from viewkeeper.algebra.relations import Project
 from viewkeeper.algebra.scalars import Column, Scalar
+from viewkeeper.analyse.parsing import _SpanParser
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.sql.quoting import ident
 
@@ -95,5 +97,16 @@ def test_names_in_their_own_case() -> None:
     pins = SessionPins("lake", ("shop",), "UTC", case_sensitive=True)
     assert _scalar("qty", pins).columns == {"qty"}
     reason = read("SELECT QTY AS a FROM pos", pins=pins).reason
+    assert reason is not None
+    assert reason.code == "NOT_UNDERSTOOD"
+
+
+@pytest.mark.parametrize("inside", ["(SELECT max(qty) FROM items)", "count(*) OVER ()"])
+def test_what_the_parser_loses_is_not_taken_for_words(inside: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sqlglot forgot the parentheses of ``array(…)[0]``; whatever else it forgets must not be passed over."""
+    query = f"SELECT array({inside}, 0)[0] AS a FROM pos"
+    assert read(query).reason is None
+    monkeypatch.setattr(_SpanParser, "ARRAY_CONSTRUCTORS", SparkParser.ARRAY_CONSTRUCTORS)
+    reason = read(query).reason
     assert reason is not None
     assert reason.code == "NOT_UNDERSTOOD"
