@@ -13,3 +13,11 @@ SELECT  UPPER( note )||'--'  AS n FROM pos WHERE d >= DATE '2024-01-01'
 SELECT UPPER( note )||'--' AS n
 FROM lake.shop.pos /* new */
 WHERE d >= DATE '2024-01-01'
+
+-- # What LIKE ANY and LIKE ALL compare with is a list, and no struct
+-- columns: a
+SELECT note NOT ILIKE ALL ('a%', p.note) AS a FROM pos p WHERE note LIKE ANY ('a%', note) OR note LIKE SOME ('b', note)
+-- becomes
+SELECT note NOT ILIKE ALL ('a%', note) AS a
+FROM lake.shop.pos /* new */
+WHERE note LIKE ANY ('a%', note) OR note LIKE SOME ('b', note)

@@ -122,7 +122,7 @@ class Reader:
                 inner = node.this if isinstance(node, exp.Alias) else node.expression
                 self._walk(inner, lookup, replace, cuts, variables)
             case _:
-                if isinstance(node, exp.Tuple) and not isinstance(node.parent, exp.In):
+                if isinstance(node, exp.Tuple) and not _is_list(node):
                     self._spell_out(node, cuts)
                 for child in self._operands(node, cuts):
                     known = len(cuts.found)
@@ -188,7 +188,7 @@ class Reader:
         """``struct(a, count(*))`` has fields a and col2: the names are part of the value, whatever we call
         the columns that we put there. What was found last is the argument, or stands inside it."""
         first, end, parts = cuts.found[-1]
-        makes_struct = isinstance(call, exp.Tuple) and not isinstance(call.parent, exp.In)
+        makes_struct = isinstance(call, exp.Tuple) and not _is_list(call)
         named = ""
         if isinstance(call, exp.Anonymous):
             makes_struct, named = makes_struct or call.name.lower() == "struct", call.name.lower()
@@ -320,6 +320,11 @@ def _folded(part: str) -> str:
     if "'" in part or '"' in part or "`" in part:
         return part
     return _BEHIND_A_POINT.sub(lambda found: found[1] or found[0].lower(), re.sub(r"\s+", "", part))
+
+
+def _is_list(node: exp.Tuple) -> bool:
+    """Whether it is no value, but what IN, LIKE ANY and LIKE ALL compare with."""
+    return isinstance(node.parent, exp.In | exp.Any | exp.All)
 
 
 def _operand(scalar: Scalar) -> Parts:
