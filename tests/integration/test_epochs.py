@@ -214,6 +214,41 @@ def test_what_is_made_of_groups_keeps_the_time_zone_of_the_definition(sales: War
     ]
 
 
+def test_a_date_that_becomes_an_instant_keeps_the_time_zone_of_the_definition(sales: Warehouse) -> None:
+    """No stored column is an instant, but what is made of them when they are read."""
+    spark = sales.spark
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    spark.sql("CREATE TABLE paid (who STRING, day DATE) USING iceberg")
+    spark.sql("INSERT INTO paid VALUES ('a', DATE'2026-02-10')")
+    for name, made in (
+        ("months", "date_trunc('MONTH', max(day))"),
+        ("due", "max(day) + INTERVAL '17' HOUR"),
+        ("soon", "dateadd(DAY, 1, max(day))"),
+        ("texts", "date_trunc('HOUR', max(CAST(day AS STRING)))"),
+    ):
+        sales.sql(f"{CREATE}{name} AS SELECT who, {made} AS at FROM paid GROUP BY who")
+    ranked = "SELECT *, rank() OVER (ORDER BY at) AS r FROM (SELECT who, max(day) + INTERVAL 17 HOUR AS at"
+    sales.sql(f"{CREATE}ranked AS {ranked} FROM paid GROUP BY who)")
+    late = "HAVING date_trunc('HOUR', max(day)) < TIMESTAMP'2026-02-10 09:00:00+09:00'"
+    sales.sql(f"{CREATE}late AS SELECT who FROM paid GROUP BY who {late}")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    sales.sql(f"{CREATE}by_month AS SELECT at, count(*) AS n FROM months GROUP BY at")
+    spark.sql("INSERT INTO paid VALUES ('b', DATE'2026-02-11')")
+    assert set(strategies(sales.refresh(policy="incremental strict")).values()) == {"incremental"}
+    for name, instant in (
+        ("months", "2026-01-31 15:00:00"),  # the first of February in Tokyo
+        ("due", "2026-02-10 08:00:00"),
+        ("soon", "2026-02-10 15:00:00"),
+        ("texts", "2026-02-09 15:00:00"),
+        ("ranked", "2026-02-10 08:00:00"),
+    ):
+        (row,) = sales.sql(f"SELECT CAST(at AS STRING) FROM {name} WHERE who = 'a'").collect()
+        assert (name, row[0]) == (name, instant)
+    assert [row[0] for row in sales.sql("SELECT who FROM late").collect()] == ["a"]
+    assert [row[0] for row in sales.sql("SELECT n FROM by_month").collect()] == [2]
+    assert_exact(sales)
+
+
 def test_a_column_added_later_takes_the_place_of_no_other(sales: Warehouse) -> None:
     """Neither of one around a subquery, nor of one to the left in the select list."""
     spark = sales.spark
