@@ -284,7 +284,8 @@ def _laid_out(
     reason, layout = obstacle(analysis.relation, types), None
     if reason is None:
         layout = layout_of(analysis.relation, columns, types, as_shown=as_shown)
-    if layout is not None and reads_in_a_time_zone(layout, dict(columns)):
+    if layout is not None and (not layout.can_be_stored or reads_in_a_time_zone(layout, dict(columns))):
+        # What is shown is stored instead of what it is made of.
         reason = obstacle(analysis.relation, types, as_rows=True)
         layout = bag_layout(columns, analysis.relation)
     if layout is None or reason is not None:

@@ -295,7 +295,8 @@ class Function:
 
 
 def _is_exact(kind: str) -> bool:
-    return kind in _INTEGERS or _DECIMAL.match(kind) is not None
+    # An interval day to second is a number of microseconds, one of years and months a number of months.
+    return kind in _INTEGERS or _DECIMAL.match(kind) is not None or kind.startswith("interval ")
 
 
 def _never(_: str) -> bool:

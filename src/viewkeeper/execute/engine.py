@@ -111,7 +111,8 @@ class Engine:
                 raise DefinitionError(
                     f"the view's rows cannot be stored: {first_line(error)}",
                     code="VK-UNSTORABLE",
-                    hint="Cast the column to a type that Iceberg has, or mend PARTITIONED BY / CLUSTER BY.",
+                    hint="Cast the column to a type that Iceberg has (an interval to a number, say by EXTRACT),"
+                    " or mend PARTITIONED BY / CLUSTER BY.",
                 ) from error
 
     def quarantine(self, source: str) -> DataFrame:

@@ -8,6 +8,7 @@ with the count of each, and each is shown as often as that says (:mod:`viewkeepe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -40,6 +41,8 @@ Types = Callable[[Relation], Mapping[str, str]]
 
 INNER = "_vk_inner"
 """Stands for the rows that are stored, in what is made of them."""
+
+_NOT_IN_ICEBERG = re.compile(r"(?:^|[:<,])(?:interval|void)(?:$|[\s>,])")
 
 _MOST_SHOWN = 10_000
 """More rows than that are not kept beyond a LIMIT: they are put in order at every refresh."""
@@ -90,6 +93,11 @@ class Layout:
     def is_plain_bag(self) -> bool:
         """Whether it holds the user's rows as they are, every copy a row."""
         return self.groups is None and self.rows is not None and self.top is None
+
+    @property
+    def can_be_stored(self) -> bool:
+        """Whether Iceberg has the types of all that is stored: it has no intervals."""
+        return not any(map(_NOT_IN_ICEBERG.search, self.types))
 
     @property
     def hashed(self) -> bool:
