@@ -55,3 +55,26 @@ FROM (
   )
 )
 WHERE row_number <= 3
+
+-- # Ordered by what is made of a name that the select list alone has
+-- columns: store, total
+SELECT store, sum(qty) AS total FROM pos GROUP BY store ORDER BY total IS NULL, abs(total) DESC LIMIT 3
+-- becomes
+SELECT store, total
+FROM (
+  SELECT
+    store,
+    total,
+    `column`,
+    column_2,
+    row_number() OVER (ORDER BY `column` ASC NULLS FIRST, column_2 DESC NULLS LAST, store, total) AS row_number
+  FROM (
+    SELECT store, total, total IS NULL AS `column`, abs(total) AS column_2
+    FROM (
+      SELECT store, sum(qty) AS total
+      FROM lake.shop.pos /* new */
+      GROUP BY store
+    )
+  )
+)
+WHERE row_number <= 3

@@ -283,15 +283,20 @@ class QueryReader:
                 if item.name and scope.fold(item.name) == scope.fold(node.name)
             ]
             return named[0] if named else None
-        shown = {
-            scope.fold(item.name)
-            for item in items
-            if item.name and item.node is not None and not _is_itself(item, scope)
-        }
-        for reference in node.find_all(exp.Column):
-            if scope.fold(reference.parts[0].name) in shown:
-                raise self._reader.not_understood(node)  # a column of FROM, or that of the select list?
+        if any(self._has_two_meanings(each, items, scope) for each in node.find_all(exp.Column)):
+            raise self._reader.not_understood(node)
         return None
+
+    def _has_two_meanings(self, reference: exp.Column, items: Sequence[SelectItem], scope: Scope) -> bool:
+        """Whether it could be the column of FROM or that of the select list, and these differ."""
+        name = reference.parts[0].name
+        shown = [item for item in items if item.name and scope.fold(item.name) == scope.fold(name)]
+        if all(item.node is None or _is_itself(item, scope) for item in shown):
+            return False
+        try:
+            return len(shown) > 1 or scope.resolve([part.name for part in dotted(reference)]) is not None
+        except Ambiguous:
+            return True
 
     def _order_of_outputs(self, node: exp.Expr, built: Built) -> list[tuple[str, str]]:
         items = [SelectItem(output.name, None, output) for output in built.outputs]

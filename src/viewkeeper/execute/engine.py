@@ -111,7 +111,7 @@ class Engine:
                 raise DefinitionError(
                     f"the view's rows cannot be stored: {first_line(error)}",
                     code="VK-UNSTORABLE",
-                    hint="Cast the column to a type that Iceberg has (an interval to a number, say by EXTRACT),"
+                    hint="Cast the column to a type that Iceberg has, EXTRACT a number from an interval,"
                     " or mend PARTITIONED BY / CLUSTER BY.",
                 ) from error
 
