@@ -43,7 +43,7 @@ def _is_as_stored(name: str, relation: Relation | None, layout: Layout) -> bool:
             return next(item.scalar.is_column for item in layout.present if item.name == name)
         case Project(child, items):
             scalar = next(item.scalar for item in items if item.name == name)
-            return scalar.is_column and _is_as_stored(*scalar.columns, child, layout)
+            return scalar.is_column and _is_as_stored(next(iter(scalar.columns)), child, layout)
         case Filter(child) | Window(child):
             return name not in child.columns or _is_as_stored(name, child, layout)
         case _:
