@@ -134,8 +134,8 @@ class Sizes:
     partners: int = 0
     """With how many other tables one is joined."""
     applied_rows: float = 0.0
-    """Of views that recomputing reads and that change in the same epoch, the rows: their changes are added to
-    them, which groups all of them. Likewise:"""
+    """Of views that are read whole and change in the same epoch, the rows: their changes are added to them,
+    which groups all of them. Likewise:"""
     applied_bytes: float = 0.0
     copies: bool = False
     """Whether equal rows are stored, so that those to delete must be looked up by all their columns."""
@@ -188,13 +188,13 @@ def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
             yield Load(Operation.GROUP, sent * sizes.base_rows, sent * sizes.base_bytes, installs=True)
         if sizes.joined_rows:
             yield Load(Operation.JOIN, sizes.joined_rows, installs=True)
-        if sizes.applied_rows:
-            yield Load(Operation.GROUP, sizes.applied_rows, sizes.applied_bytes, installs=True)
+        yield from _applied(sizes, installs=True)
         return
     if method is Method.KEYREPLACE:
         # Every table once, and the keys are looked up in the largest.
-        yield Load(Operation.PROPAGATE, sizes.base_rows, sizes.base_bytes, sizes.replaced)
-        yield from [Load(Operation.LOOK_UP, changed_rows=sizes.replaced)] * (sizes.partners + 1)
+        yield Load(Operation.PROPAGATE, sizes.base_rows, sizes.base_bytes, sizes.changed)
+        yield from [Load(Operation.LOOK_UP, changed_rows=sizes.changed)] * (sizes.partners + 1)
+        yield from _applied(sizes, installs=False)
         yield from installs_of(method, sizes)
         return
     yield Load(Operation.PROPAGATE, sizes.work_rows, sizes.work_bytes, sizes.changed)
@@ -264,6 +264,12 @@ def _recompute(sizes: Sizes) -> Load:
         _stored_bytes(sizes),
         installs=True,
     )
+
+
+def _applied(sizes: Sizes, *, installs: bool) -> Iterator[Load]:
+    """What it takes to read views as they will be."""
+    if sizes.applied_rows:
+        yield Load(Operation.GROUP, sizes.applied_rows, sizes.applied_bytes, installs=installs)
 
 
 def _touch(sizes: Sizes) -> Load:
