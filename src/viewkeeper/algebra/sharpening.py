@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from viewkeeper.algebra.estimates import is_small
 from viewkeeper.algebra.provenance import equated, origin, staged_origin
 from viewkeeper.algebra.relations import (
     Filter,
     Join,
     Leaf,
+    OuterJoin,
     Relation,
     SemiJoin,
     Staged,
@@ -91,8 +93,17 @@ class _Bounds:
                 return replace(relation, child=_where(child, found))
             case Join():
                 return self._joined(relation)
+            case OuterJoin(broadcast=True):
+                return replace(relation, broadcast=not self._turned_out_large(relation.right))
             case _:
                 return relation
+
+    def _turned_out_large(self, relation: Relation) -> bool:
+        """Whether what was expected to be small is known by now, and is not."""
+        found = staged_origin(relation, relation.columns[0])
+        if found is None or found[0].name not in self._profiles:
+            return False
+        return not is_small(self._profiles[found[0].name].rows, relation)
 
     def _joined(self, relation: Join) -> Join:
         found: list[list[Scalar | None]] = [[] for _ in relation.inputs]

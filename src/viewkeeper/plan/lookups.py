@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from viewkeeper.algebra.join_sizes import equalities
 from viewkeeper.algebra.provenance import equated, staged_origin
-from viewkeeper.algebra.relations import Join, Relation, SemiJoin, TableAt, children, leaves
+from viewkeeper.algebra.relations import Join, OuterJoin, Relation, SemiJoin, TableAt, children, leaves
 
 _LARGE_ROWS = 10_000_000
 """Finding the range costs two small jobs, and as much as reading some million rows on two cores."""
@@ -35,6 +36,10 @@ def _lookups(relation: Relation) -> Iterator[tuple[str, str]]:
         case SemiJoin(child, keys, on, anti=False):
             for _, right in on:
                 yield from _lookup(keys, right, child, _LARGE_ROWS // _SOONER)
+        case OuterJoin(left, right, conjuncts, broadcast=True):
+            for pair in equalities(conjuncts):
+                for name in {*pair} & {*right.columns}:
+                    yield from _lookup(right, name, left, _LARGE_ROWS)
         case Join():
             for (keys_at, column), (searched_at, _) in equated(relation):
                 yield from _lookup(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from viewkeeper.algebra.relations import Field, Filter, Join, Project, Relation, Staged, TableAt
+from viewkeeper.algebra.relations import Field, Filter, Join, OuterJoin, Project, Relation, Staged, TableAt
 from viewkeeper.algebra.scalars import Column, Scalar, keep
 from viewkeeper.algebra.sharpening import Keys, Profile, sharpened
 from viewkeeper.sql.printer import print_relation
@@ -40,3 +40,11 @@ def test_the_column_of_the_table_is_asked_for_whatever_it_is_called_on_the_way()
     taxed = Filter(LINES, Scalar((Column("tax"), " > 0")))
     _, asked, _ = searched(Project(taxed, keep(("o",))), spared=True)
     assert asked == [("lake.shop.lines", "l_orderkey")]
+
+
+def test_what_turned_out_large_is_not_broadcast() -> None:
+    marked = OuterJoin(LINES, CHANGED, EQUAL, broadcast=True)
+    for rows, hinted in ((40, True), (40_000_000, False)):
+        known = {CHANGED.name: Profile(rows, ("o_orderkey",))}
+        found = sharpened(marked, known, lambda table, stored, keys: True)
+        assert ("BROADCAST" in print_relation(found.relation)) is hinted

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from viewkeeper.algebra.relations import Aggregate, Field, Filter, Join, Project, SemiJoin, Staged, TableAt
+from viewkeeper.algebra.relations import (
+    Aggregate,
+    Field,
+    Filter,
+    Join,
+    OuterJoin,
+    Project,
+    SemiJoin,
+    Staged,
+    TableAt,
+)
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column, words
 from viewkeeper.explain import ToldStep, _told
 from viewkeeper.plan.lookups import all_lookups
@@ -48,6 +58,8 @@ equal = Scalar((Column("key"), " = ", Column("k")))
         (Join((keys, big), (equal,)), {"vk_keys": {"stored_k"}}),
         (Filter(Join((big, keys), (equal,)), words("true")), {"vk_keys": {"stored_k"}}),
         (Join((big, keys), (Scalar((Column("key"), " < ", Column("k"))),)), {}),
+        (OuterJoin(big, keys, (equal,), broadcast=True), {"vk_keys": {"stored_k"}}),
+        (OuterJoin(big, keys, (equal,)), {}),
         (
             Join((big, keys, small), (equal, Scalar((Column("other"), " = ", Column("w"))))),
             {"vk_keys": {"stored_k"}},
