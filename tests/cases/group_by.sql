@@ -105,3 +105,15 @@ FROM (
   GROUP BY key, c
 )
 WHERE key > 3
+
+-- # HAVING by an alias that hides a column which is no key, and by a key that hides an alias
+-- columns: store, qty
+SELECT -store AS store, sum(qty) AS qty FROM pos GROUP BY store HAVING qty > 4 AND max(qty) < 9 AND store > 1
+-- becomes
+SELECT -store AS store, qty_2 AS qty
+FROM (
+  SELECT store, sum(qty) AS qty_2, max(qty) AS max_qty
+  FROM lake.shop.pos /* new */
+  GROUP BY store
+)
+WHERE qty_2 > 4 AND max_qty < 9 AND store > 1

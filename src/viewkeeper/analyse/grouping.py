@@ -104,6 +104,8 @@ class Grouping:
         self._items = items
         self._calls: dict[tuple[object, ...], AggregateCall] = {}
         self._aliases: dict[str, Scalar] = {}
+        self._hiding: set[str] = set()
+        """The names of the select list that stand for themselves in HAVING, though FROM has them too."""
         self._wish: str | None = None
         self._sets: list[frozenset[int]] = []
         self._set = ""
@@ -263,24 +265,33 @@ class Grouping:
 
     def _read_having(self, having: exp.Having) -> Scalar:
         self._wish = None
-        # Spark looks into the select list first here, and into FROM second. Where the two disagree about
-        # a name it is safer not to guess.
         for reference in having.find_all(exp.Column):
-            name = self._scope.fold(reference.parts[0].name)
-            alias = self._aliases.get(name)
+            alias = self._aliases.get(self._scope.fold(reference.parts[0].name))
             found = self._resolve(reference) if len(reference.parts) == 1 else None
-            if alias is None or found is None or alias == column(found[0].column):
-                continue
-            # An aggregate cannot hold another, so inside one the column of FROM is meant.
-            if not (self._is_aggregated(alias) and _inside_aggregate(reference)):
-                raise self._reader.not_understood(reference)
+            if alias is not None and found is not None and alias != column(found[0].column):
+                self._choose(reference, alias, column(found[0].column))
         return self.over_groups(having.this)
+
+    def _choose(self, reference: exp.Column, alias: Scalar, found: Scalar) -> None:
+        """Which one a name in HAVING means: that of the select list, or the column of FROM. Mostly only one
+        makes sense, and of two Spark takes a key; where it is not that plain, it is safer not to guess."""
+        in_keys = any(found.columns <= key.scalar.columns for key in self._keys)
+        if _inside_aggregate(reference):
+            # An aggregate cannot hold another.
+            if not self._is_aggregated(alias):
+                raise self._reader.not_understood(reference)
+        elif not in_keys:
+            # A column that is no key stands in an aggregate or nowhere.
+            self._hiding.add(self._scope.fold(reference.name))
+        elif not any(key.scalar == found for key in self._keys):
+            raise self._reader.not_understood(reference)
 
     def _is_aggregated(self, scalar: Scalar) -> bool:
         return any(call.name in scalar.columns for call in self._calls.values())
 
     def _lookup(self, parts: Sequence[str]) -> tuple[Parts, int] | None:
-        found = self._scope.resolve(parts)
+        hidden = len(parts) == 1 and self._scope.fold(parts[0]) in self._hiding
+        found = None if hidden else self._scope.resolve(parts)
         if found is not None:
             output, used = found
             for key in self._keys:
