@@ -44,6 +44,8 @@ INNER = "_vk_inner"
 
 _NOT_IN_ICEBERG = re.compile(r"(?:^|[:<,])(?:interval|void)(?:$|[\s>,])")
 
+_COLLATION = re.compile(r" collate \w+")
+
 _MOST_SHOWN = 10_000
 """More rows than that are not kept beyond a LIMIT: they are put in order at every refresh."""
 _SPARE = 100
@@ -171,9 +173,10 @@ def counted_layout(relation: Relation, columns: Sequence[tuple[str, str]], types
 def stored_type(kind: str) -> str:
     """The type that Iceberg has for a column of this type.
 
-    >>> [stored_type(kind) for kind in ("smallint", "varchar(10)", "bigint")]
-    ['int', 'string', 'bigint']
+    >>> [stored_type(kind) for kind in ("smallint", "varchar(10)", "bigint", "string collate UTF8_LCASE")]
+    ['int', 'string', 'bigint', 'string']
     """
+    kind = _COLLATION.sub("", kind)
     if kind in ("tinyint", "smallint"):
         return "int"
     return "string" if kind.startswith(("char(", "varchar(")) else kind
