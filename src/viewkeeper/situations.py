@@ -66,6 +66,9 @@ def observe(
         rows=observed.rows,
         read_options={table: engine.observer.source(table).read_options for table in observed.versions},
         relations=_relations(engine, whole, observed),
+        read_apart=frozenset(
+            table for table in observed.versions if engine.observer.source(table).capabilities.read_apart
+        ),
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
         extents=extents_of_joins(engine.observer, views, span_of, observed),

@@ -92,6 +92,21 @@ def test_a_feed_that_was_vacuumed_is_not_needed_where_both_versions_are_there(
     assert all(check.ok for check in events.verify())
 
 
+def test_rows_of_a_table_with_deletion_vectors_are_read_before_they_are_written(events: Warehouse):
+    spark = events.spark
+    spark.sql(f"ALTER TABLE {TABLE} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(f"INSERT INTO {TABLE} SELECT id, 'x' FROM range(10, 20, 1, 1)")
+    spark.sql(f"DELETE FROM {TABLE} WHERE id = 10")
+    events.sql(f"CREATE MATERIALIZED VIEW late AS SELECT id, kind FROM {TABLE} WHERE id > 1")
+    assert events.sql("SELECT * FROM late").count() == 12
+    spark.sql(f"DELETE FROM {TABLE} WHERE id = 11")
+    events.refresh(policy="full")
+    assert counts(events) == {"a": 2, "b": 1, "x": 8, None: 1}
+    spark.sql(f"DELETE FROM {TABLE} WHERE id = 12")
+    assert events.refresh(policy="incremental strict").view("late").strategy == "incremental"
+    assert all(check.ok for check in events.verify())
+
+
 def test_a_table_that_was_made_anew_is_noticed(events: Warehouse):
     events.spark.sql(f"DROP TABLE {TABLE}")
     create(events)

@@ -102,9 +102,9 @@ def _settled(
 def _unstaged(step: Step, read: Counter[str]) -> Step:
     match step:
         case ComputeRows():
-            return replace(step, staged=read[step.name] > 0)
+            return replace(step, staged=step.apart or read[step.name] > 0)
         case Install(source=ComputeRows() as source):
-            return replace(step, source=replace(source, staged=read[source.name] > 0))
+            return replace(step, source=replace(source, staged=source.apart or read[source.name] > 0))
         case _:
             return step
 

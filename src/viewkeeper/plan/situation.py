@@ -128,6 +128,8 @@ class Situation:
     read_options: Mapping[str, ReadOptions] = field(default_factory=dict)
     relations: Mapping[str, str] = field(default_factory=dict)
     """Of sources without versions in SQL that are to be read whole: what stands for them in FROM."""
+    read_apart: frozenset[str] = frozenset()
+    """Sources that a statement which writes to a storage table cannot read."""
     unwritten: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources that were never written, now or when a view was computed: the types of their columns."""
     distinct: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

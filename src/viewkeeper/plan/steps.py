@@ -129,13 +129,15 @@ class ComputeReplacement:
 
 @dataclass(frozen=True, slots=True)
 class ComputeRows:
-    """Compute all the rows of a view anew. Staged only when other steps read them too."""
+    """Compute all the rows of a view anew. Staged only when other steps read them too, or if they are to be
+    read ``apart`` from being written."""
 
     name: str
     view: str
     query: Relation | str
     columns: tuple[str, ...]
     staged: bool
+    apart: bool = False
 
     @property
     def sql(self) -> str:

@@ -64,6 +64,8 @@ class Capabilities:
     """Versions after a given one can be listed in order."""
     acknowledges: bool
     """The source keeps history for us until it is acknowledged."""
+    read_apart: bool = False
+    """A statement that writes elsewhere cannot read it: its rows are to be read before."""
 
 
 class Change(Protocol):

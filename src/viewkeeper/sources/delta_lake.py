@@ -59,7 +59,6 @@ class DeltaChange:
 class DeltaSource:
     """One Delta table of a catalog."""
 
-    capabilities = Capabilities(rows_at_version=True, lists_versions=True, acknowledges=False)
     read_options: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, spark: SparkSession, table: tuple[str, ...]) -> None:
@@ -67,10 +66,21 @@ class DeltaSource:
         self._table = show_path(table)
         self._name = quote_path(table)
         self._counted: dict[str, int] = {}
+        self._has_vectors = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        # Delta pins the version of a table with deletion vectors by a rule of its own, which leaves out
+        # statements that write to a table of another format (seen in 4.3).
+        return Capabilities(
+            rows_at_version=True, lists_versions=True, acknowledges=False, read_apart=self._has_vectors
+        )
 
     def current(self) -> Mapping[str, str | None]:
         # The id first: should the table be made anew in between, the next look finds another one.
-        id_ = self._detail()["id"]
+        detail = self._detail()
+        id_ = detail["id"]
+        self._has_vectors = "deletionVectors" in (detail["tableFeatures"] or ())
         newest = self._ask(f"DESCRIBE HISTORY {self._name} LIMIT 1")[0]["version"]
         return {self._table: _version(newest, id_)}
 
