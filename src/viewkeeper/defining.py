@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from viewkeeper.algebra.relations import Project, Relation, Scan
-from viewkeeper.algebra.rules.touched_rows import is_joined
+from viewkeeper.algebra.rules.hanging import is_joined
 from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.algebra.summary_delta import adds_up
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole, TableInfo

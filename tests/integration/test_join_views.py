@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from world import assert_exact, assert_tidy, strategies
+from world import ORDERED_LINES, assert_exact, assert_tidy, strategies
 
 import viewkeeper as vk
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
 
-TABLES = {
-    "customer": ("c INT, name STRING", "SELECT INT(id), concat('c', id) FROM range(8)"),
-    "orders": ("o INT, c INT, day INT", "SELECT INT(id), INT(pmod(id, 9)), INT(id % 5) FROM range(20)"),
-    "line": (
-        "o INT, s INT, qty INT",
-        "SELECT INT(pmod(id * 7, 21)), INT(id % 4), INT(id % 6) FROM range(60)",
-    ),
-    "supplier": ("s INT, n INT", "SELECT INT(id), INT(id % 3) FROM range(4)"),
-    "nation": ("n INT, region STRING", "SELECT INT(id), concat('r', id % 2) FROM range(3)"),
-}
 PATH = (
     "customer JOIN orders ON customer.c = orders.c JOIN line ON line.o = orders.o "
     "JOIN supplier ON line.s = supplier.s JOIN nation USING (n)"
@@ -39,7 +29,7 @@ VIEWS = {
 
 @pytest.fixture
 def shop(wh: Warehouse) -> Warehouse:
-    for table, (columns, rows) in TABLES.items():
+    for table, (columns, rows) in ORDERED_LINES.items():
         wh.spark.sql(
             f"CREATE TABLE {table} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '3', "
             "'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read')"
@@ -108,7 +98,7 @@ def test_distinct_values_are_counted_once_and_again_when_the_table_has_outgrown_
 
 
 def test_what_iceberg_has_counted_is_not_counted_again(wh: Warehouse) -> None:
-    for table, (columns, rows) in TABLES.items():
+    for table, (columns, rows) in ORDERED_LINES.items():
         wh.spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg")
         wh.spark.sql(f"INSERT INTO {table} {rows}")
     wh.spark.sql("CALL lake.system.compute_table_stats(table => 'default.orders', columns => array('o'))")

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from world import assert_exact, assert_tidy
+from world import ORDERED_LINES, assert_exact, assert_tidy
 
 import viewkeeper as vk
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
 
-TABLES = {
-    "customer": ("c INT, name STRING", "SELECT INT(id), concat('c', id) FROM range(8)"),
-    "orders": ("o INT, c INT, day INT", "SELECT INT(id), INT(pmod(id, 9)), INT(id % 5) FROM range(20)"),
-    "line": (
-        "o INT, s INT, qty INT",
-        "SELECT INT(pmod(id * 7, 21)), INT(id % 4), INT(id % 6) FROM range(60)",
-    ),
-    "supplier": ("s INT, n INT", "SELECT INT(id), INT(id % 3) FROM range(4)"),
-}
 PATH = (
     "customer JOIN orders ON customer.c = orders.c JOIN line ON line.o = orders.o "
     "JOIN supplier ON line.s = supplier.s"
@@ -34,7 +25,7 @@ REPLACED = "TBLPROPERTIES ('viewkeeper.install' = 'keyreplace')"
 
 @pytest.fixture
 def shop(wh: Warehouse) -> Warehouse:
-    for table, (columns, rows) in TABLES.items():
+    for table, (columns, rows) in ORDERED_LINES.items():
         wh.spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg")
         wh.spark.sql(f"INSERT INTO {table} {rows}")
     for name, query in VIEWS.items():

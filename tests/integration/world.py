@@ -16,6 +16,17 @@ from viewkeeper.sql.quoting import quote_path
 from viewkeeper.warehouse import Warehouse
 
 HIDDEN = "_viewkeeper"
+ORDERED_LINES = {
+    "customer": ("c INT, name STRING", "SELECT INT(id), concat('c', id) FROM range(8)"),
+    "orders": ("o INT, c INT, day INT", "SELECT INT(id), INT(pmod(id, 9)), INT(id % 5) FROM range(20)"),
+    "line": (
+        "o INT, s INT, qty INT",
+        "SELECT INT(pmod(id * 7, 21)), INT(id % 4), INT(id % 6) FROM range(60)",
+    ),
+    "supplier": ("s INT, n INT", "SELECT INT(id), INT(id % 3) FROM range(4)"),
+    "nation": ("n INT, region STRING", "SELECT INT(id), concat('r', id % 2) FROM range(3)"),
+}
+"""Customers, orders, their lines, suppliers and nations: by name the columns, and a query for the rows."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from viewkeeper.algebra.deltas import Delta
 from viewkeeper.algebra.relations import Join, Scan, Staged, scans
 from viewkeeper.algebra.rules.delta import delta
-from viewkeeper.algebra.rules.touched_rows import Tree, hanging
+from viewkeeper.algebra.rules.hanging import Tree, hanging
 from viewkeeper.plan.common_deltas import CommonDeltas
 from viewkeeper.plan.leaves import ParentOutcome, ViewLeaves
 from viewkeeper.plan.methods import Method

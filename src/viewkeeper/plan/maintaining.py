@@ -14,9 +14,10 @@ from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.preaggregation import preaggregation
 from viewkeeper.algebra.relations import Field, Filter, Project, Relation, SemiJoin, Staged, UnionAll, scans
 from viewkeeper.algebra.rules.delta import delta, insert_only
+from viewkeeper.algebra.rules.hanging import Tree
 from viewkeeper.algebra.rules.leaves import new
 from viewkeeper.algebra.rules.restrict import restrict
-from viewkeeper.algebra.rules.touched_rows import Tree, replacement
+from viewkeeper.algebra.rules.touched_rows import replacement
 from viewkeeper.algebra.scalars import WEIGHT, column, compose, keep
 from viewkeeper.algebra.summary_delta import (
     OPERATION,

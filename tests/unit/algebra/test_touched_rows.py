@@ -9,8 +9,9 @@ from bag_algebra import Bag, evaluate
 from random_relations import MemoryLeaves, random_leaves
 
 from viewkeeper.algebra.relations import Field, Filter, Join, OuterJoin, Project, Relation, Scan, leaves
+from viewkeeper.algebra.rules.hanging import hanging
 from viewkeeper.algebra.rules.leaves import new, old
-from viewkeeper.algebra.rules.touched_rows import TouchedKeys, hanging, replacement
+from viewkeeper.algebra.rules.touched_rows import TouchedKeys, replacement
 from viewkeeper.algebra.scalars import Named, column, compose
 
 TABLES = dict.fromkeys("abcd", ("x", "y", "z"))
