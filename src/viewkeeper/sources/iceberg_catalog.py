@@ -111,12 +111,17 @@ def _schema_written_last(committed: Mapping[int, int], logged: Sequence[Row]) ->
 
     What is logged is the schema of the snapshot, not of the table. They differ if the table was altered, and
     not written to since: then an entry was logged that shows no new snapshot. And they may differ where a
-    snapshot was written to a branch earlier, and main was moved to it: it is older than the entry.
+    snapshot was written to a branch, the table altered, and main moved to the branch: then the snapshot is
+    older than the entries before. (Its time is not always that of its own entry, which is some milliseconds
+    later.)
     """
-    newest = max(logged, key=lambda row: row["at"], default=None)
-    if newest is None or [row["shown"] for row in logged].count(newest["shown"]) > 1:
+    if not logged:
         return None
-    return str(newest["schema_id"]) if committed.get(newest["shown"]) == newest["at"] else None
+    *before, newest = sorted(logged, key=lambda row: row["at"])
+    made = committed.get(newest["shown"])
+    if made is None or any(row["shown"] == newest["shown"] or row["at"] > made for row in before):
+        return None
+    return str(newest["schema_id"])
 
 
 def _not_iceberg(table: str) -> SourceError:
