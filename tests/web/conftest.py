@@ -42,7 +42,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PaperWarehouse]:
-    """A warehouse with a history, a source that does not answer, and an attempt that failed."""
+    """A warehouse with a history, a source that does not answer, and an attempt that failed. On the last day
+    so many sales come that a view is recomputed."""
     file = tmp_path_factory.mktemp("paper") / "ledger.db"
     with Ledger.open(sqlite_url(file)) as ledger:
         made = PaperWarehouse(ledger)
@@ -59,7 +60,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PaperWareh
         )
         made.declare(crm, "0/1")
         for day in range(8):
-            made.pass_day(moved_stores=day % 3)
+            made.pass_day(sales=500_000 if day == 7 else 50_000, moved_stores=day % 3)
             made.refresh(violations={"positive_quantity": 3} if day == 6 else None)
             if day == 5:
                 made.fail("[VK-REFRESH] lake.default.sales_in_full: a sum overflows\nHint: Widen the column.")
