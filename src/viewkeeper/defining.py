@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from viewkeeper.algebra.relations import Project, Relation, Scan
@@ -42,7 +43,7 @@ Columns = tuple[tuple[str, str], ...]
 """Names and types."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resolver:
     """Finds the tables that a query names, as Spark would."""
 
@@ -51,6 +52,11 @@ class Resolver:
     pins: SessionPins
     elsewhere: Mapping[str, Columns] = field(default_factory=dict)
     """The columns of tables that are not in Spark's catalogs: those of remote databases, and clocks."""
+
+    @cached_property
+    def catalogs(self) -> frozenset[str]:
+        """The catalogs there are: a query names tables often, and Spark takes its time to list all settings."""
+        return self.engine.catalog.catalogs()
 
     def __call__(self, parts: tuple[str, ...]) -> TableInfo | None:
         remote = self.table_elsewhere(parts)
@@ -67,7 +73,7 @@ class Resolver:
 
     def full_name(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """The name with catalog and namespace, completed from the definition's session."""
-        if len(parts) > 1 and parts[0] in self.engine.catalog.catalogs():
+        if len(parts) > 1 and parts[0] in self.catalogs:
             return parts
         if len(parts) == 1:
             return (self.pins.catalog, *self.pins.namespace, *parts)

@@ -267,31 +267,31 @@ def _refuse_drift(
 def source_facts(engine: Engine, view: KnownView, views: Iterable[str]) -> dict[str, dict[str, object]]:
     """What to remember of each source of a view: its identity, its columns, and which of them are used."""
     known = set(views)
-    facts: dict[str, dict[str, object]] = {}
-    for table in view.analysis.tables:
-        if table in known:
-            continue
-        found = None if is_clock(table) else engine.catalog.facts_of(table)
-        if found is not None and found.is_view:
-            raise SourceError(
-                f"{table} is a view of the catalog, whose changes cannot be told",
-                code="VK-SOURCE-KIND",
-                hint="Read its tables instead, or make it a materialized view.",
-            )
-        source = engine.observer.source(table)
-        version = source.current()[table]  # refuses what is no table of this kind
-        described = source.describe(table)
-        used = _used_columns(view, table, [column.name for column in described.columns])
-        if version is not None and not is_clock(table):
-            _refuse_unwritten(engine, view, table, version, used, described.unwritten)
-        facts[table] = {
-            "identity": described.identity,
-            "schema": source.schema_version(table, version),
-            "columns": [[column.name, column.type, column.id] for column in described.columns],
-            "key": list(described.key),
-            "used": sorted(used),
-        }
-    return facts
+    tables = [table for table in view.analysis.tables if table not in known]
+    return engine.observer.ask_each(tables, lambda table: _facts_of(engine, view, table))
+
+
+def _facts_of(engine: Engine, view: KnownView, table: str) -> dict[str, object]:
+    found = None if is_clock(table) else engine.catalog.facts_of(table)
+    if found is not None and found.is_view:
+        raise SourceError(
+            f"{table} is a view of the catalog, whose changes cannot be told",
+            code="VK-SOURCE-KIND",
+            hint="Read its tables instead, or make it a materialized view.",
+        )
+    source = engine.observer.source(table)
+    version = source.current()[table]  # refuses what is no table of this kind
+    described = source.describe(table)
+    used = _used_columns(view, table, [column.name for column in described.columns])
+    if version is not None and not is_clock(table):
+        _refuse_unwritten(engine, view, table, version, used, described.unwritten)
+    return {
+        "identity": described.identity,
+        "schema": source.schema_version(table, version),
+        "columns": [[column.name, column.type, column.id] for column in described.columns],
+        "key": list(described.key),
+        "used": sorted(used),
+    }
 
 
 def _refuse_unwritten(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -37,6 +38,8 @@ _REBUILD = frozenset({"VK-SOURCE-EXPIRED", "VK-SOURCE-DIVERGED", "VK-SOURCE-RECR
 """What a source can no longer tell: the view is recomputed, or told to be by its policy."""
 
 _QUESTIONS_AT_ONCE = 8
+
+Answer = TypeVar("Answer")
 
 
 class SourceAway(SourceError):
@@ -191,6 +194,18 @@ class Observer:
         with _asking() as pool:
             found = pool.map(standing, self._by_source(dict.fromkeys(tables)).items())
             return {table: version for each in found for table, version in each.items()}
+
+    def ask_each(self, tables: Iterable[str], question: Callable[[str], Answer]) -> dict[str, Answer]:
+        """What is asked about each of these tables; those of one source one after the other."""
+        wanted = list(dict.fromkeys(tables))
+
+        def ask(lot: Iterable[str]) -> dict[str, Answer]:
+            return {table: question(table) for table in lot}
+
+        with _asking() as pool:
+            lots = pool.map(ask, self._by_source(dict.fromkeys(wanted)).values())
+            answers = {table: answer for lot in lots for table, answer in lot.items()}
+        return {table: answers[table] for table in wanted}
 
     def look_into(
         self, observed: Observed, spans: Sequence[Span], identities: Mapping[str, str | None]

@@ -156,10 +156,10 @@ class _Printer:
             case SemiJoin():
                 return self._semi_join(relation)
             case UnionAll():
-                return Select(own_terms(relation.columns), self._nested(relation))
+                return Select(own_terms(relation.columns), _nested(self._union(relation)))
             case Distinct():
                 child = self._select(relation.child)
-                child = self._wrapped(relation.child) if child.distinct else child
+                child = _wrapped(relation.child, child) if child.distinct else child
                 return replace(child, distinct=True, table=None)
             case Aggregate():
                 return self._aggregate(relation)
@@ -174,16 +174,10 @@ class _Printer:
             case _:
                 assert_never(relation)
 
-    def _nested(self, relation: Relation) -> tuple[str, ...]:
-        return ("FROM (", *indented(self.statement(relation)), ")")
-
-    def _wrapped(self, relation: Relation) -> Select:
-        return Select(own_terms(relation.columns), self._nested(relation))
-
     def _filter(self, relation: Filter) -> Select:
         child = self._select(relation.child)
         if not (child.open and fits(relation.predicate, child.terms)):
-            child = self._wrapped(relation.child)
+            child = _wrapped(relation.child, child)
         condition = scalar_text(relation.predicate, child.terms)
         return replace(child, where=(*child.where, condition), table=None)
 
@@ -198,7 +192,7 @@ class _Printer:
     def _project(self, relation: Project) -> Select:
         child = self._select(relation.child)
         if not _can_choose(child, relation):
-            child = self._wrapped(relation.child)
+            child = _wrapped(relation.child, child)
         terms = {item.name: _term(item.scalar, child) for item in relation.items}
         only_names = child.table is not None and all(item.is_rename for item in relation.items)
         return replace(child, terms=terms, table=child.table if only_names else None)
@@ -206,7 +200,7 @@ class _Printer:
     def _aggregate(self, relation: Aggregate) -> Select:
         child = self._select(relation.child)
         if not _can_group(child, relation):
-            child = self._wrapped(relation.child)
+            child = _wrapped(relation.child, child)
         keys = {key: child.terms[key] for key in relation.keys}
         calls = {call.name: Term(_call(call, child), plain=False) for call in relation.calls}
         group_by = tuple(term.text for term in keys.values())
@@ -253,7 +247,7 @@ class _Printer:
     def _window(self, relation: Window) -> Select:
         child = self._select(relation.child)
         if not (child.open and all(fits(call.scalar, child.terms) for call in relation.calls)):
-            child = self._wrapped(relation.child)
+            child = _wrapped(relation.child, child)
         calls = {
             call.name: Term(scalar_text(call.scalar, child.terms), plain=False) for call in relation.calls
         }
@@ -281,15 +275,16 @@ class _Printer:
 
     def _operand(self, relation: Relation, index: int) -> _Operand:
         alias = f"{self.prefix}{index}"
-        select = None if isinstance(relation, UnionAll) else self._select(relation)
-        if select is not None and select.table is not None:
+        if isinstance(relation, UnionAll):
+            return _operand_of(alias, relation, self._union(relation))
+        select = self._select(relation)
+        if select.table is not None:
             stored = {
                 name: Term(f"{alias}.{term.text}", plain=True, capturable=False)
                 for name, term in select.terms.items()
             }
             return _Operand(alias, [f"{select.table} AS {alias}"], stored)
-        lines = ["(", *indented(self.statement(relation)), f") AS {alias}"]
-        return _Operand(alias, lines, own_terms(relation.columns, alias))
+        return _operand_of(alias, relation, select.lines())
 
     def _union(self, relation: UnionAll) -> list[str]:
         lines: list[str] = []
@@ -331,6 +326,25 @@ class _Operand:
     alias: str
     lines: list[str]
     terms: dict[str, Term]
+
+
+def _operand_of(alias: str, relation: Relation, statement: list[str]) -> _Operand:
+    return _Operand(alias, ["(", *indented(statement), f") AS {alias}"], own_terms(relation.columns, alias))
+
+
+# What was made of a relation is passed along: to make it once more at each level takes time beyond all bounds
+# where queries are nested deeply.
+
+
+def _nested(statement: list[str]) -> tuple[str, ...]:
+    return ("FROM (", *indented(statement), ")")
+
+
+def _wrapped(relation: Relation, select: Select) -> Select:
+    """What reads the relation, which is that select. (A union is in parentheses already.)"""
+    if isinstance(relation, UnionAll):
+        return select
+    return Select(own_terms(relation.columns), _nested(select.lines()))
 
 
 def _stored(table: str, path: str, fields: tuple[Field, ...]) -> Select:
