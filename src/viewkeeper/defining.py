@@ -27,6 +27,7 @@ from viewkeeper.expecting import with_expectations
 from viewkeeper.install.storage import NAMESPACE
 from viewkeeper.library import KnownView, Library
 from viewkeeper.plan import hidden_state, methods, representation, upkeep
+from viewkeeper.plan.exact_moments import with_exact_moments
 from viewkeeper.plan.exactness import obstacle
 from viewkeeper.plan.hidden_state import reading
 from viewkeeper.plan.layout import Layout, Types, bag_layout, counted_layout, layout_of
@@ -55,7 +56,7 @@ class Resolver:
 
     @cached_property
     def catalogs(self) -> frozenset[str]:
-        """The catalogs there are: a query names tables often, and Spark takes its time to list all settings."""
+        """The catalogs there are. Spark takes its time to list its settings, and queries name many tables."""
         return self.engine.catalog.catalogs()
 
     def __call__(self, parts: tuple[str, ...]) -> TableInfo | None:
@@ -140,10 +141,11 @@ def define(
     analysis = _renamed(analysis, [column for column, _ in columns])
     if analysis.relation is not None:
         analysis = replace(analysis, relation=with_union_types(analysis.relation, _types(referee)))
-    if kept and analysis.relation is not None:
-        relation = reading(analysis.relation, kept)
-        text = query_text(tokenize(print_relation(relation)), resolver)
-        analysis = replace(analysis, relation=relation, text=text)
+    if analysis.relation is not None:
+        relation = reading(with_exact_moments(analysis.relation, _types(referee)), kept)
+        if relation != analysis.relation:
+            text = query_text(tokenize(print_relation(relation)), resolver)
+            analysis = replace(analysis, relation=relation, text=text)
     swept = None
     if any(table in remote for table in analysis.tables):
         swept = swept_join(name, analysis, remote)

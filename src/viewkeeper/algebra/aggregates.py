@@ -389,6 +389,17 @@ def is_reproducible(call: AggregateCall, kinds: Sequence[str]) -> bool:
     return all(FUNCTIONS[call.function].reproducible(kind) for kind in kinds)
 
 
+def may_be_made_of_sums(call: AggregateCall) -> bool:
+    """Whether it is one of the functions that Spark works out in floating point, and that are made of exact
+    sums where their arguments allow it."""
+    return call.written is None and call.function in _VARIANCE | _TWO_ARGUMENTS
+
+
+def is_made_of_exact_sums(call: AggregateCall, kinds: Sequence[str]) -> bool:
+    """Whether the arguments, of these types, do."""
+    return may_be_made_of_sums(call) and None not in map(_scale_of_squared, kinds)
+
+
 def keep_for(
     calls: tuple[AggregateCall, ...], argument_type: Callable[[Scalar], str]
 ) -> tuple[tuple[Kept, ...], Mapping[str, Scalar]]:

@@ -47,7 +47,7 @@ class ReasonCode(Enum):
 _WORDS: dict[ReasonCode, tuple[str, str | None]] = {
     ReasonCode.INEXACT_INNER_AGGREGATE: (
         "{0} of {1} values inside the query cannot be computed again bit by bit",
-        "a decimal can, and so can a view of its own that the query then reads",
+        "sums of decimals can, deviations of whole numbers and short decimals, and a view of its own",
     ),
     ReasonCode.SUBQUERY_EXPRESSION: (
         "this subquery inside an expression is not kept incrementally",

@@ -81,13 +81,13 @@ def _inexact_window(relation: Relation, types: Types) -> Reason | None:
 
 
 def _inexact(child: Relation, call: AggregateCall, types: Types) -> Reason | None:
-    kinds = _kinds(child, call, types)
+    kinds = argument_types(child, call, types)
     if is_reproducible(call, kinds):
         return None
     return ReasonCode.INEXACT_INNER_AGGREGATE.reason(call.function, ", ".join(kinds))
 
 
-def _kinds(child: Relation, call: AggregateCall, types: Types) -> list[str]:
+def argument_types(child: Relation, call: AggregateCall, types: Types) -> list[str]:
     """The types of the arguments, or of the call itself where it is written out."""
     if call.written is not None:
         return [types(Aggregate(child, (), (call,)))[call.name]]
