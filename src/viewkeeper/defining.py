@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from viewkeeper.algebra.relations import Project, Relation, Scan
+from viewkeeper.algebra.relations import Relation, Scan
 from viewkeeper.algebra.rules.hanging import is_joined
-from viewkeeper.algebra.scalars import Named, column
 from viewkeeper.algebra.summary_delta import adds_up
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole, TableInfo
 from viewkeeper.analyse.holes import holes, query_text
@@ -124,21 +122,21 @@ def define(
     def explained(sql: str) -> str:
         return engine.catalog.explained(_as_redefined(sql, resolver, redefined), pins)
 
-    def read(query: str) -> Analysis:
+    def read(query: str, listed: Sequence[str] = ()) -> Analysis:
         return analyse(
             query,
             session=pins,
             resolve=resolver,
             referee=referee,
+            columns=listed,
             candidates=resolver.near,
             explained=explained,
         )
 
-    analysis = read(definition.query)
+    analysis = read(definition.query, [column.name for column in definition.columns])
     if definition.expectations:
         analysis = with_expectations(definition, analysis, read)
     columns = _named(definition, referee(without_qualify(tokenize(definition.query)).sql))
-    analysis = _renamed(analysis, [column for column, _ in columns])
     if analysis.relation is not None:
         analysis = replace(analysis, relation=with_union_types(analysis.relation, _types(referee)))
     if analysis.relation is not None:
@@ -322,38 +320,8 @@ def _with_columns_listed(view: KnownView) -> KnownView:
 
 def _named(definition: ViewDefinition, schema: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The view's columns: the query's, or those that the DDL lists."""
-    listed = definition.columns
-    if listed and len(listed) != len(schema):
-        raise DefinitionError(
-            f"view {show_path(definition.name)} lists {len(listed)} columns, its query has {len(schema)}",
-            code="VK-COLUMN-COUNT",
-            hint="Name every column of the query, or none.",
-        )
-    names = [column.name for column in listed] if listed else [name for name, _ in schema]
-    folded = Counter(name.casefold() for name in names)
-    twice = [name for name in names if folded[name.casefold()] > 1]
-    if twice:
-        raise DefinitionError(
-            f"view {show_path(definition.name)} would have two columns named {twice[0]}",
-            code="VK-DUPLICATE-COLUMN",
-            hint="Give each its own name with AS.",
-        )
-    hidden = [name for name in names if name.casefold().startswith("_vk_")]
-    if hidden:
-        raise DefinitionError(
-            f"column {hidden[0]}: names that begin with _vk_ are viewkeeper's own",
-            code="VK-RESERVED-NAME",
-            hint="Choose another name with AS.",
-        )
+    names = [column.name for column in definition.columns] or [name for name, _ in schema]
     return [(name, kind) for name, (_, kind) in zip(names, schema, strict=True)]
-
-
-def _renamed(analysis: Analysis, names: list[str]) -> Analysis:
-    relation = analysis.relation
-    if relation is None or list(relation.columns) == names:
-        return analysis
-    items = tuple(Named(new, column(old)) for new, old in zip(names, relation.columns, strict=True))
-    return replace(analysis, relation=Project(relation, items))
 
 
 def refuse_reserved(definition: ViewDefinition) -> None:
