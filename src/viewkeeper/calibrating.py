@@ -35,8 +35,10 @@ class Shape:
 
 SHAPES = (Shape(50_000, 1), Shape(500_000, 8), Shape(2_500_000, 2))
 _ROWS_OF_A_GROUP = 2
-_CHANGED = (0.002, 0.03)
-"""Shares of the rows that are changed at once."""
+_CHANGED = (0.002, 0.03, 0.2)
+"""Shares of the rows that are changed at once: without the last one, what a changed row takes is lost in the
+noise."""
+_INSERTED = 0.03
 
 
 def calibrate(
@@ -82,6 +84,7 @@ class _Bench:
         self._names = f"names_{shape.rows}_{shape.columns}"
         self._groups = shape.rows // _ROWS_OF_A_GROUP
         self._changes = 0
+        self._gone = self._gone_before = 0
         self._views: dict[str, Method] = {}
 
     def observations(self, *, warm_up: bool) -> Iterator[Observation]:
@@ -92,7 +95,7 @@ class _Bench:
         for share in _CHANGED:
             self._change(share)
             yield from self._all_measured()
-        self._insert(_CHANGED[1])
+        self._insert(_INSERTED)
         for view, method in self._views.items():
             if method in (Method.SDBATCH, Method.GENINSTALL):
                 yield from self._measured(view, method)
@@ -159,6 +162,7 @@ class _Bench:
         self._wh.spark.sql(f"DELETE FROM {self._table} WHERE {lot} = 0")
         self._wh.spark.sql(f"UPDATE {self._table} SET v0 = v0 + 1 WHERE {lot} = 1")
         self._insert(share / 3)
+        self._gone_before, self._gone = self._gone, self._gone + round(self._shape.rows * share * 2 / 3)
 
     def _insert(self, share: float) -> None:
         first = self._shape.rows * (self._changes + 10)
@@ -201,4 +205,5 @@ class _Bench:
             grouped=groups,
             joined_rows=sum(rows for rows in (shape.rows, joined) if rows > SMALL_ROWS) if joins else 0.0,
             partners=1 if joins else 0,
+            passed_over=self._gone_before if deleting else 0.0,
         )

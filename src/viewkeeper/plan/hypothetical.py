@@ -23,6 +23,7 @@ class HypotheticalChange:
     deleted: int = 1
     method: str = "whatever files will have changed"
     reason: str | None = None
+    passed_over: int = 0
 
     def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         listed = ", ".join(ident(column) for column in (*columns, WEIGHT))

@@ -141,6 +141,8 @@ class Sizes:
     """Whether equal rows are stored, so that those to delete must be looked up by all their columns."""
     replaced: float = 0.0
     """Rows that show a key of what changed, where they can be replaced."""
+    passed_over: float = 0.0
+    """Rows that are read to find those that went, and that had gone before."""
 
     @property
     def touched(self) -> float:
@@ -192,16 +194,21 @@ def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
         return
     if method is Method.KEYREPLACE:
         # Every table once, and the keys are looked up in the largest.
-        yield Load(Operation.PROPAGATE, sizes.base_rows, sizes.base_bytes, sizes.changed)
+        yield Load(Operation.PROPAGATE, sizes.base_rows, sizes.base_bytes, _extracted(sizes))
         yield from [Load(Operation.LOOK_UP, changed_rows=sizes.changed)] * (sizes.partners + 1)
         yield from _applied(sizes, installs=False)
         yield from installs_of(method, sizes)
         return
-    yield Load(Operation.PROPAGATE, sizes.work_rows, sizes.work_bytes, sizes.changed)
+    yield Load(Operation.PROPAGATE, sizes.work_rows, sizes.work_bytes, _extracted(sizes))
     yield from [Load(Operation.LOOK_UP, changed_rows=sizes.changed)] * sizes.partners
     if method in OF_GROUPS:
         yield _touch(sizes)
     yield from installs_of(method, sizes)
+
+
+def _extracted(sizes: Sizes) -> float:
+    """The rows that come out of the tables when what changed is looked for."""
+    return sizes.changed + sizes.passed_over
 
 
 def installs_of(method: Method, sizes: Sizes) -> Iterator[Load]:

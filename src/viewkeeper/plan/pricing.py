@@ -79,7 +79,8 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
         if derived is not None:
             work_rows = float(derived[0])
     per_row = base_bytes / max(1, work.full)
-    inserted, deleted = _changed_rows(draft, view, changed)
+    changes = [change for table in changed if (change := draft.change(view, table)) is not None]
+    inserted, deleted = sum(each.inserted for each in changes), sum(each.deleted for each in changes)
     if deleted:
         # Deleted rows are found among those of their files.
         work_rows += sum(leaves.size(scan) or 0 for scan in scans(relation) if scan.table in changed)
@@ -111,13 +112,8 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
         applied_bytes=sum((parent.rows or 0) * stored_width(parent.layout) for parent in applied),
         copies=view.has_copies,
         replaced=max(come, gone) if draft.hanging(view) is not None else 0.0,
+        passed_over=float(sum(each.passed_over for each in changes)),
     )
-
-
-def _changed_rows(draft: Draft, view: ViewInput, changed: Sequence[str]) -> tuple[int, int]:
-    """Rows that the tables gained and lost, at most."""
-    changes = [change for table in changed if (change := draft.change(view, table)) is not None]
-    return sum(change.inserted for change in changes), sum(change.deleted for change in changes)
 
 
 def stored_width(layout: Layout) -> float:

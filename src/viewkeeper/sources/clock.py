@@ -48,6 +48,7 @@ class ClockChange:
     deleted: int = 1
     method: str = "what the clock shows now"
     reason: str | None = None
+    passed_over: int = 0
 
     def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         moments = [(self.new, 1), *([] if self.old is None else [(self.old, -1)])]

@@ -89,6 +89,10 @@ class Change(Protocol):
         """Rows with negative weight, at most; 0 promises that the delta is insert-only."""
 
     @property
+    def passed_over(self) -> int:
+        """About how many rows are read beside those that went, which had gone before."""
+
+    @property
     def method(self) -> str:
         """How the rows will be found, in words for explain: "appended files", "position deletes" …"""
 

@@ -47,6 +47,7 @@ class DeltaChange:
     selects: tuple[tuple[str, str, str], ...]
     """For each part: the relation, the condition on its rows, their weight."""
     reason: str | None = None
+    passed_over: int = 0
 
     def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         names = "".join(f"{quote(name)}, " for name in columns)

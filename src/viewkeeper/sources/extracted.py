@@ -26,6 +26,7 @@ class QueriedChange:
     method: str
     queries: tuple[str, ...]
     reason: str | None = None
+    passed_over: int = 0
 
     def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         names = ", ".join(quote(name) for name in (*columns, WEIGHT))

@@ -64,6 +64,7 @@ class AllRows:
     rows: int
 
     method = "all rows"
+    passed_over = 0
     bounded = None
 
     @property
@@ -90,6 +91,7 @@ class AppendedFiles:
     bounded: BoundedFiles | None = None
 
     method = "appended files"
+    passed_over = 0
 
     @property
     def inserted(self) -> int:
@@ -138,6 +140,10 @@ class ChangedFiles:
     @property
     def deleted(self) -> int:
         return sum(file.records for file in self.change.removed) + self.change.deletes
+
+    @property
+    def passed_over(self) -> int:
+        return self.change.deletes_before
 
     def sql(self, columns: Sequence[str]) -> str:
         pieces = []
@@ -220,6 +226,7 @@ class ComparedSnapshots:
     rows_after: int
 
     method = "compared snapshots"
+    passed_over = 0
     bounded = None
 
     @property
@@ -258,6 +265,10 @@ class IcebergChange:
     @property
     def deleted(self) -> int:
         return sum(piece.deleted for piece in self.pieces)
+
+    @property
+    def passed_over(self) -> int:
+        return sum(piece.passed_over for piece in self.pieces)
 
     @property
     def method(self) -> str:

@@ -79,6 +79,7 @@ class PaperChange:
     deleted: int
     method: str = "appended files"
     reason: str | None = None
+    passed_over: int = 0
 
     def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         listed = ", ".join(columns)

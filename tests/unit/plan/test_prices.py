@@ -133,6 +133,16 @@ def test_every_table_that_is_joined_is_paid_and_every_row_that_is_looked_up_in_i
     assert after[Method.GENINSTALL] > before[Method.GENINSTALL] + opened
 
 
+def test_rows_that_went_before_are_read_again_and_paid_for() -> None:
+    fresh = sizes(600_000, 6_000, fixed_size=True)
+    worn = replace(fresh, passed_over=500_000)
+    before, after = (
+        {each.method: each.total for each in prices(at, BELIEVED, METHODS)} for at in (fresh, worn)
+    )
+    assert after[Method.FULLRECOMP] == before[Method.FULLRECOMP]
+    assert all(after[each] > before[each] + 0.2 for each in METHODS if each is not Method.FULLRECOMP)
+
+
 def test_recomputing_from_a_view_that_changes_first_adds_its_change_to_it() -> None:
     read = Sizes(600_000, 24e6, 6_000, 24e4, 6_000, 1_000, 40, 0, 0, updated=500, grouped=True)
     changing = replace(read, applied_rows=600_000, applied_bytes=24e6)

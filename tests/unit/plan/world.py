@@ -51,6 +51,7 @@ class FakeChange:
     deleted: int = 10
     method: str = "appended files"
     reason: str | None = None
+    passed_over: int = 0
 
     def statements(self, columns: Sequence[str]) -> tuple[str, ...]:
         return (f"SELECT {', '.join(columns)}, _vk_w FROM changes",)
