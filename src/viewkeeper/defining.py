@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 
 from viewkeeper.algebra.relations import Relation, Scan
@@ -114,8 +114,9 @@ def define(
     }
     elsewhere |= _clocks(definition.session)
     resolver = Resolver(engine, library, definition.session, elsewhere)
-    pins = definition.session
+    resolve, pins = cache(resolver), definition.session
 
+    @cache  # a query that names a table ten times has ten questions about it
     def referee(sql: str) -> list[tuple[str, str]]:
         return engine.catalog.schema(_as_redefined(sql, resolver, redefined), pins)
 
@@ -126,7 +127,7 @@ def define(
         return analyse(
             query,
             session=pins,
-            resolve=resolver,
+            resolve=resolve,
             referee=referee,
             columns=listed,
             candidates=resolver.near,
@@ -142,7 +143,7 @@ def define(
     if analysis.relation is not None:
         relation = reading(with_exact_moments(analysis.relation, _types(referee)), kept)
         if relation != analysis.relation:
-            text = query_text(tokenize(print_relation(relation)), resolver)
+            text = query_text(tokenize(print_relation(relation)), resolve)
             analysis = replace(analysis, relation=relation, text=text)
     swept = None
     if any(table in remote for table in analysis.tables):

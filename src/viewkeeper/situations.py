@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from viewkeeper.algebra.relations import scans
@@ -21,6 +22,9 @@ from viewkeeper.sources.contract import SourceColumn
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sql.printer import at_version
 from viewkeeper.sql.quoting import parse_path, quote_path
+
+_LAST_QUESTIONS = 3
+"""What is asked once it is known what changed; none of it waits for another."""
 
 
 def observe(
@@ -58,6 +62,10 @@ def observe(
     spans = [span for each in span_of.values() for span in each if span[0] not in whole]
     engine.observer.look_into(observed, spans, _identities(library))
     _refuse_drift(engine, [library.views[name] for name in ordered], observed, spans)
+    with ThreadPoolExecutor(_LAST_QUESTIONS, "viewkeeper") as pool:
+        extents = pool.submit(extents_of_joins, engine.observer, views, span_of, observed)
+        pruned = pool.submit(pruned_tables, engine.observer, views, observed)
+        excluded = pool.submit(excluded_changes, engine, views, span_of, observed)
     return Situation(
         views=views,
         versions=observed.versions,
@@ -71,9 +79,9 @@ def observe(
         ),
         unwritten=_unwritten(engine, views, observed),
         types=_types(library),
-        extents=extents_of_joins(engine.observer, views, span_of, observed),
-        pruned=pruned_tables(engine.observer, views, observed),
-        excluded=excluded_changes(engine, views, span_of, observed),
+        extents=extents.result(),
+        pruned=pruned.result(),
+        excluded=excluded.result(),
         learned=experience.joins,
         rates=experience.rates,
         paid=experience.paid,

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT
 from viewkeeper.algebra.relations import Relation
+from viewkeeper.algebra.rules.touched_rows import TouchedKeys
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.algebra.sharpening import Profile, sharpened
 from viewkeeper.algebra.summary_delta import OPERATION
@@ -371,6 +372,8 @@ class Executor:
 
     def _run_install(self, step: Install, context: InstallContext, *, by_value: bool) -> Counts:
         counts = self.outcomes[step.view].counts
+        if isinstance(step.source, ComputeReplacement):
+            step = replace(step, source=self._counted_keys(step.source))
         installing = Installing(step, counts, context, self._sessions, self._pins[step.view], self._emit)
         if by_value:
             installing.take_back()
@@ -378,6 +381,17 @@ class Executor:
             lambda bag: self._find_victims(bag, counts.deleted), by_value=by_value
         )
         return counts
+
+    def _counted_keys(self, source: ComputeReplacement) -> ComputeReplacement:
+        """With as many keys as there turned out to be; rows are deleted by broadcasting them, or not."""
+        with self._lock:
+            known = {name: found.rows for name, found in self._profiles.items()}
+
+        def counted(touched: TouchedKeys) -> TouchedKeys:
+            keys = touched.keys
+            return replace(touched, keys=replace(keys, rows=known.get(keys.name, keys.rows)))
+
+        return replace(source, keys=tuple(map(counted, source.keys)))
 
     def _find_victims(self, step: ComputeBag, deleted: int) -> None:
         """Stage the identities of the rows to delete."""

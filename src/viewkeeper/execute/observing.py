@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -236,7 +237,8 @@ class Observer:
     def rows_read(self, queries: Sequence[str]) -> list[int | None]:
         """About how many rows each of these queries reads from files that it cannot skip; from metadata
         alone. ``None`` where Spark does not tell."""
-        return [rows_read(self._session, query) for query in queries]
+        with _asking() as pool:
+            return list(pool.map(partial(rows_read, self._session), queries))
 
     def extents(self, questions: Mapping[Span, set[str]]) -> dict[tuple[Span, str], Extents]:
         """Between which values these columns lie, as far as it is known without reading rows."""

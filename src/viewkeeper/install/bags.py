@@ -11,6 +11,8 @@ so this, too, is right only if as many rows went as were to go.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.install.counts import Counts, delete_matching, hint
 from viewkeeper.install.row_hash import HASH, row_hash
@@ -88,7 +90,16 @@ def deletion_by_key(install: Install, counts: Counts) -> str:
 
 def insertion(install: Install) -> str:
     """Insert the new rows, each as often as its weight says."""
-    return f"INSERT INTO {install.storage} ({_columns(install)})\n{_copies(install)}"
+    return hashed_insertion(install, _source(install).types, (*copies_of(WEIGHT), f"WHERE {WEIGHT} > 0"))
+
+
+def hashed_insertion(install: Install, types: Sequence[str], clauses: Sequence[str] = ()) -> str:
+    """Insert what was computed, each row with its hash. ``clauses`` follow FROM."""
+    columns = ", ".join([*(quote(field.stored) for field in install.layout.fields), HASH])
+    names = [quote(field.name) for field in install.layout.fields]
+    hashed = row_hash(zip(names, types, strict=True))
+    select = f"SELECT {', '.join(names)}, {hashed} AS {HASH} FROM {install.source.name}"
+    return "\n".join((f"INSERT INTO {install.storage} ({columns})", select, *clauses))
 
 
 def null_keys(step: ComputeBag) -> str:
@@ -113,18 +124,3 @@ def statements(install: Install, counts: Counts) -> tuple[str, ...]:
 def _source(install: Install) -> ComputeBag:
     assert isinstance(install.source, ComputeBag)
     return install.source
-
-
-def _columns(install: Install) -> str:
-    return ", ".join([*(quote(field.stored) for field in install.layout.fields), HASH])
-
-
-def _copies(install: Install) -> str:
-    """The inserted rows, each as often as its weight says, with its hash."""
-    names = ", ".join(quote(field.name) for field in install.layout.fields)
-    copies = "\n".join(copies_of(WEIGHT))
-    return (
-        f"SELECT {names}, {_hash(_source(install))} AS {HASH} FROM {install.source.name}\n"
-        f"{copies}\n"
-        f"WHERE {WEIGHT} > 0"
-    )

@@ -7,8 +7,8 @@ be there before it has ended.
 from __future__ import annotations
 
 from viewkeeper.algebra.rules.touched_rows import TouchedKeys
+from viewkeeper.install.bags import hashed_insertion
 from viewkeeper.install.counts import Counts, hint
-from viewkeeper.install.row_hash import HASH, row_hash
 from viewkeeper.plan.steps import ComputeReplacement, Install
 from viewkeeper.sql.quoting import quote
 
@@ -22,14 +22,7 @@ def statements(install: Install, counts: Counts) -> tuple[str, ...]:
     delete = f"DELETE FROM {install.storage} AS _vk_t\nWHERE {shown}"
     if not counts.inserted:
         return (delete,)
-    columns = ", ".join([*(quote(field.stored) for field in install.layout.fields), HASH])
-    names = [quote(field.name) for field in install.layout.fields]
-    hashed = row_hash(zip(names, source.types, strict=True))
-    insert = (
-        f"INSERT INTO {install.storage} ({columns})\n"
-        f"SELECT {', '.join(names)}, {hashed} AS {HASH} FROM {source.name}"
-    )
-    return delete, insert
+    return delete, hashed_insertion(install, source.types)
 
 
 def _shows(touched: TouchedKeys, stored: dict[str, str]) -> str:
