@@ -306,7 +306,9 @@ def _with_columns_listed(view: KnownView) -> KnownView:
     words = {token.text.casefold() for token in tokenize(view.definition.query).tokens}
     listed: dict[str, str] = {}
     for table, facts in view.sources.items():
-        wanted = words | {name.casefold() for name in facts["used"]}
+        wanted = words | {
+            name.casefold() for name in facts["used"]
+        }  # all, where it tells them by their place
         columns = [name for name, _, _ in facts["columns"] if name.casefold() in wanted]
         listed[table] = ", ".join(quote(name) for name in columns) or "1"
     parts: list[str | TableHole] = []

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from viewkeeper.algebra.relations import scans
+from viewkeeper.analyse.positions import reads_by_position
 from viewkeeper.define.clock import is_clock
 from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.excluded_changes import excluded_changes
@@ -324,7 +325,7 @@ def _refuse_unwritten(
 
 
 def _used_columns(view: KnownView, table: str, columns: Sequence[str]) -> set[str]:
-    if view.analysis.relation is None:
+    if view.analysis.relation is None or reads_by_position(view.definition.query):
         return set(columns)
     return {
         field.stored for scan in scans(view.analysis.relation) if scan.table == table for field in scan.fields

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from world import ORDERED_LINES, assert_exact, assert_tidy
 
@@ -41,6 +43,34 @@ def installed(shop: Warehouse) -> dict[str, str | None]:
 
 
 ALL = dict.fromkeys(VIEWS, "replace rows")
+
+
+def test_a_parent_of_which_no_size_is_known(wh: Warehouse, tmp_path: Path) -> None:
+    """Files do not tell how many rows they hold: nothing is expected to change, and yet it does."""
+    inbox = tmp_path / "inbox"
+    wh.spark.sql("SELECT 1 AS k, 5 AS x").write.parquet(str(inbox))
+    wh.sql(f"CREATE SOURCE f USING files OPTIONS (path '{inbox}', format 'parquet')")
+    wh.spark.sql("CREATE TABLE b (k INT, y INT) USING iceberg")
+    wh.spark.sql("INSERT INTO b VALUES (1, 10), (2, 20)")
+    wh.sql(f"CREATE MATERIALIZED VIEW v {REPLACED} AS SELECT f.k, f.x, b.y FROM f JOIN b ON f.k = b.k")
+    for at in range(2):
+        wh.spark.sql(f"SELECT 2 AS k, {at} AS x").write.mode("append").parquet(str(inbox))
+        wh.spark.sql("INSERT INTO b VALUES (1, 11)")  # the view moves past the change of the files
+        assert wh.refresh(policy="incremental").view("v").install == "replace rows"
+        assert_exact(wh)
+
+
+def test_a_parent_that_was_empty_and_is_recomputed(wh: Warehouse) -> None:
+    wh.spark.sql("CREATE TABLE a (k INT, x INT) USING iceberg")
+    wh.spark.sql("CREATE TABLE b (k INT, y INT) USING iceberg")
+    wh.spark.sql("INSERT INTO a VALUES (1, -1)")
+    wh.spark.sql("INSERT INTO b VALUES (1, 10), (2, 20)")
+    wh.sql("CREATE MATERIALIZED VIEW top AS SELECT k, x FROM a WHERE x > 0 ORDER BY k LIMIT 2 + 1")
+    wh.sql(f"CREATE MATERIALIZED VIEW v {REPLACED} AS SELECT top.k, x, y FROM top JOIN b ON top.k = b.k")
+    wh.spark.sql("INSERT INTO a VALUES (1, 5)")
+    wh.spark.sql("INSERT INTO b VALUES (2, 21)")
+    wh.refresh(policy="incremental")
+    assert_exact(wh)
 
 
 def test_changes_of_all_tables_at_once(shop: Warehouse) -> None:

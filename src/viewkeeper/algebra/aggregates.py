@@ -392,11 +392,14 @@ def is_reproducible(call: AggregateCall, kinds: Sequence[str]) -> bool:
 def may_be_made_of_sums(call: AggregateCall) -> bool:
     """Whether it is one of the functions that Spark works out in floating point, and that are made of exact
     sums where their arguments allow it."""
-    return call.written is None and call.function in _VARIANCE | _TWO_ARGUMENTS
+    return call.written is None and call.function in ("avg", *_VARIANCE, *_TWO_ARGUMENTS)
 
 
 def is_made_of_exact_sums(call: AggregateCall, kinds: Sequence[str]) -> bool:
-    """Whether the arguments, of these types, do."""
+    """Whether the arguments, of these types, do. Spark adds up whole numbers for AVG in floating point, which
+    is exact but for large ones."""
+    if call.function == "avg":
+        return list(kinds) == ["bigint"]
     return may_be_made_of_sums(call) and None not in map(_scale_of_squared, kinds)
 
 

@@ -61,8 +61,11 @@ class Statement:
     values: Mapping[str, Any]
 
 
-def sharpened(relation: Relation, profiles: Mapping[str, Profile], spares: Spares) -> Statement:
-    """The relation with what is known by now of the staged results that it reads."""
+def sharpened(
+    relation: Relation, profiles: Mapping[str, Profile], spares: Spares, *, ansi: bool = True
+) -> Statement:
+    """The relation with what is known by now of the staged results that it reads. ``ansi``: how types are
+    compared."""
 
     def known(leaf: Leaf) -> Relation:
         if not isinstance(leaf, Staged) or leaf.name not in profiles:
@@ -70,7 +73,7 @@ def sharpened(relation: Relation, profiles: Mapping[str, Profile], spares: Spare
         found = profiles[leaf.name]
         return replace(leaf, rows=found.rows, never_null=found.never_null)
 
-    bounds = _Bounds(profiles, spares)
+    bounds = _Bounds(profiles, spares, ansi=ansi)
     bounded = bounds.on(map_leaves(relation, known)) if profiles else relation
     return Statement(bounded, bounds.values)
 
@@ -78,17 +81,20 @@ def sharpened(relation: Relation, profiles: Mapping[str, Profile], spares: Spare
 class _Bounds:
     """What is known of keys, as conditions on what is searched for them."""
 
-    def __init__(self, profiles: Mapping[str, Profile], spares: Spares) -> None:
+    def __init__(self, profiles: Mapping[str, Profile], spares: Spares, *, ansi: bool) -> None:
         self._profiles = profiles
         self._spares = spares
+        self._ansi = ansi
         self.values: dict[str, Any] = {}
 
     def on(self, relation: Relation) -> Relation:
         relation = map_children(relation, self.on)
         match relation:
             case SemiJoin(child, keys, on, anti=False):
+                alike = not relation.across
                 found = [
-                    self._among(child, left, self._bounding(relation, keys, right)) for left, right in on
+                    self._among(child, left, self._bounding(relation, keys, right), alike=alike)
+                    for left, right in on
                 ]
                 return replace(relation, child=_where(child, found))
             case Join():
@@ -111,7 +117,7 @@ class _Bounds:
             keys = self._keys(relation.inputs[keys_at], key)
             # Texts are ordered otherwise than the numbers that they may be compared with.
             if keys is not None and not isinstance(keys.least, str):
-                found[searched_at].append(self._among(relation.inputs[searched_at], name, keys))
+                found[searched_at].append(self._among(relation.inputs[searched_at], name, keys, alike=False))
         inputs = zip(relation.inputs, found, strict=True)
         return replace(relation, inputs=tuple(_where(child, conditions) for child, conditions in inputs))
 
@@ -127,10 +133,12 @@ class _Bounds:
         staged, stored = found
         return self._profiles[staged.name].keys.get(stored)
 
-    def _among(self, searched: Relation, name: str, keys: Keys | None) -> Scalar | None:
+    def _among(self, searched: Relation, name: str, keys: Keys | None, *, alike: bool) -> Scalar | None:
+        """The condition on the column that is searched. ``alike``: the keys are of its type. Of others there
+        is no list without ANSI mode, in which '01' = 1 compares numbers, and '01' IN (1) texts."""
         if keys is None:
             return None
-        if keys.values:
+        if keys.values and (alike or self._ansi):
             listed = ", ".join(self._bound(value) for value in keys.values)
             return compose(column(name), f" IN ({listed})")
         held = origin(searched, name)

@@ -28,7 +28,7 @@ from viewkeeper.analyse.parsing import span
 from viewkeeper.analyse.reasons import ReasonCode
 from viewkeeper.analyse.scopes import Ambiguous, Names, Output, Scope
 from viewkeeper.analyse.set_operations import counted_sides, intersect, subtract
-from viewkeeper.analyse.subqueries import Block, Condition, Subqueries, has_subquery
+from viewkeeper.analyse.subqueries import Block, Condition, Subqueries, has_subquery, unwrapped
 from viewkeeper.analyse.tidy import project
 from viewkeeper.analyse.time_windows import TimeWindows
 from viewkeeper.analyse.windows import Windows, direction, named_windows
@@ -324,12 +324,13 @@ class QueryReader:
 
     def _given_name(self, node: exp.Expr) -> str | None:
         """The name that Spark gives to an expression without an alias, where that is a plain name."""
-        while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and _is_cast_of_column(node)):
-            node = node.this
+        node = unwrapped(node)
+        if isinstance(node, exp.Cast) and isinstance(unwrapped(node.this), exp.Column | exp.Dot):
+            node = unwrapped(node.this)
         identifier: exp.Expr | None = None
         if isinstance(node, exp.Column):
             identifier = dotted(node)[-1]
-        elif isinstance(node, exp.Dot):
+        elif isinstance(node, exp.Dot) and _is_chain(node):
             identifier = node.expression
         where = span(node)
         signed = where is not None and self._reader.text.word(where[0]) in ("+", "-")
@@ -485,9 +486,11 @@ def _star_column(item: SelectItem) -> Scalar:
     return column(item.output.column)
 
 
-def _is_cast_of_column(node: exp.Cast) -> bool:
-    inner = node.this
-    return isinstance(inner, exp.Column | exp.Dot | exp.Paren | exp.Cast)
+def _is_chain(node: exp.Expr) -> bool:
+    """Whether names follow each other, and nothing else."""
+    while isinstance(node, exp.Dot):
+        node = node.this
+    return isinstance(node, exp.Column | exp.Identifier)
 
 
 def _renamed(relation: Relation, outputs: Sequence[Output], names: Sequence[str]) -> Relation:

@@ -156,7 +156,7 @@ class Subqueries:
     def replace(self, node: exp.Expr, read: ReadOuter) -> Scalar | None:
         """The value of a subquery, as an expression over what it will be joined with."""
         match node:
-            case exp.Not() if isinstance(inner := _unwrapped(node.this), exp.In) and _is_subquery(inner):
+            case exp.Not() if isinstance(inner := unwrapped(node.this), exp.In) and _is_subquery(inner):
                 return compose("NOT ", self._in(inner, read))
             case exp.In() if _is_subquery(node):
                 return self._in(node, read)
@@ -236,10 +236,13 @@ class Subqueries:
         )
 
     def _pairs(self, node: exp.In, read: ReadOuter) -> _Pairs:
-        left = node.this
+        left, query = node.this, node.args["query"]
+        if _is_bare(query.this):
+            # IN ((SELECT …)) is a list of one scalar subquery, which of no rows is NULL, and of two an error.
+            raise self.reader.stop(ReasonCode.SUBQUERY_EXPRESSION, node)
         mine = [read(each) for each in (left.expressions if isinstance(left, exp.Tuple) else [left])]
         theirs: list[Scalar] = []
-        among, ties = self._partners(node.args["query"], theirs)
+        among, ties = self._partners(query, theirs)
         if len(theirs) != len(mine):
             raise self.reader.not_understood(node)
         return _Pairs(tuple(mine), tuple(theirs), among, ties)
@@ -393,7 +396,8 @@ def _is_subquery(node: exp.In) -> bool:
     return node.args.get("query") is not None
 
 
-def _unwrapped(node: exp.Expr) -> exp.Expr:
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """What stands in the parentheses."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
@@ -424,11 +428,15 @@ def _has_one_row(relation: Relation) -> bool:
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Subquery | exp.Paren) and not any(
-        value for key, value in node.args.items() if key != "this"
-    ):
+    while _is_bare(node):
         node = node.this
     return node
+
+
+def _is_bare(node: exp.Expr) -> bool:
+    """Whether it is a pair of parentheses around a query, and nothing more."""
+    around = isinstance(node, exp.Subquery | exp.Paren)
+    return around and not any(value for key, value in node.args.items() if key != "this")
 
 
 def has_subquery(node: exp.Expr) -> bool:

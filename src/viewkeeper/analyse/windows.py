@@ -199,7 +199,8 @@ def _keeps_its_frame(node: exp.Expr, function: str, order: Sequence[_Ordered], f
     if frame.startswith("ROWS") or (not order and not frame):
         return True
     from_the_start = not frame or frame.startswith(("RANGE UNBOUNDED", "RANGE BETWEEN UNBOUNDED"))
-    return function in _FIRST and from_the_start and not isinstance(node, exp.IgnoreNulls)
+    passes_nulls_over = isinstance(node, exp.IgnoreNulls) or len(innermost(node).expressions) > 1
+    return function in _FIRST and from_the_start and not passes_nulls_over
 
 
 def direction(node: exp.Ordered) -> str:

@@ -51,6 +51,7 @@ from viewkeeper.plan.steps import (
     Step,
     Work,
 )
+from viewkeeper.session import setting
 from viewkeeper.sql.printer import print_relation
 
 CONCURRENT_STEPS = 4
@@ -287,7 +288,8 @@ class Executor:
     def _rows(self, session: SparkSession, relation: Relation) -> DataFrame:
         with self._lock:
             profiles = dict(self._profiles)
-        statement = sharpened(relation, profiles, partial(spares, session))
+        ansi = setting(session, "spark.sql.ansi.enabled") == "true"
+        statement = sharpened(relation, profiles, partial(spares, session), ansi=ansi)
         text = print_relation(statement.relation)
         return session.sql(text, args=dict(statement.values)) if statement.values else session.sql(text)
 

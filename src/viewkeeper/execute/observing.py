@@ -108,21 +108,30 @@ class Observer:
 
     def declare(self, definitions: Iterable[SourceDefinition], shelf_of: Callable[[str], Shelf]) -> None:
         """Know these sources, and no others."""
-        before, self._declared = self._declared, {}
+        before, now = self._declared, dict[str, tuple[SourceDefinition, ExtractedSource]]()
         moved: set[str] = set()
         for definition in sorted(definitions, key=lambda each: each.kind == SWEEP):  # they need the others
             known = before.get(definition.name)
             needs = set(sources_of_join(definition)) if definition.kind == SWEEP else set[str]()
             if known is None or known[0] != definition or needs & moved:
-                known = definition, self.open(definition, shelf_of(definition.name))
+                known = definition, self._opened(definition, shelf_of(definition.name), now)
                 known[1].watch(self._horizons)
                 moved.add(definition.name)
-            self._declared[definition.name] = known
+            now[definition.name] = known
+        self._declared = now  # at once: another thread may be asking for one of them
 
     def open(self, definition: SourceDefinition, shelf: Shelf) -> ExtractedSource:
         """A source by its declaration."""
+        return self._opened(definition, shelf, self._declared)
+
+    def _opened(
+        self,
+        definition: SourceDefinition,
+        shelf: Shelf,
+        beside: Mapping[str, tuple[SourceDefinition, ExtractedSource]],
+    ) -> ExtractedSource:
         if definition.kind == SWEEP:
-            declared = {name: known for name, (known, _) in self._declared.items()}
+            declared = {name: known for name, (known, _) in beside.items()}
             return SweptSource(self._session, definition, shelf, declared)
         return open_source(self._session, definition, shelf, self._catalog_name)
 

@@ -1,4 +1,4 @@
-"""Variances, covariances and correlations inside a query, made of sums that are exact.
+"""Variances, covariances, correlations and averages inside a query, made of sums that are exact.
 
     stddev_samp(x)    becomes    √((n·Σx² − (Σx)²) / (n·(n − 1)))  over  γ_{keys; n, Σx, Σx²}
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from viewkeeper.algebra.conditions import is_on_table, stored_predicate
 from viewkeeper.algebra.deltas import Delta, apply, change_between, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.empty_terms import Extents, left_out
+from viewkeeper.algebra.estimates import known_sum
 from viewkeeper.algebra.expressions import Expression, Node
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import (
@@ -39,7 +40,8 @@ class ParentOutcome:
     strategy: Strategy
     delta: str | None
     rows: str | None
-    delta_estimate: int
+    delta_estimate: int | None
+    """About how many rows its delta has: nothing is known by it but how to read that."""
 
 
 class Bench(Protocol):
@@ -133,7 +135,7 @@ class ViewLeaves:
             return 0 if change is None else change.inserted + change.deleted
         _, outcome = self._parents[scan.table]
         missed = self._situation.changes.get(self._span(scan.table))
-        return outcome.delta_estimate + (0 if missed is None else missed.inserted + missed.deleted)
+        return known_sum((outcome.delta_estimate, 0 if missed is None else missed.inserted + missed.deleted))
 
     def excludes(self, relation: Filter) -> bool:
         """As it was asked of the metadata of sources."""

@@ -388,7 +388,7 @@ class Maintaining:
 
     def _outcome(self, delta_name: str | None) -> None:
         self.draft.outcomes[self.view.name] = ParentOutcome(
-            Strategy.INCREMENTAL, delta_name, None, self.work.changed or 0
+            Strategy.INCREMENTAL, delta_name, None, self.work.changed
         )
 
 

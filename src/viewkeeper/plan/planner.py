@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from viewkeeper.algebra.estimates import work_of_delta
+from viewkeeper.algebra.estimates import known_sum, work_of_delta
 from viewkeeper.algebra.relations import Relation
 from viewkeeper.algebra.rules.delta import untouched
 from viewkeeper.plan.choice import DOUBT, MEASURED_DOUBT, STRICT, choose
@@ -174,21 +174,19 @@ class _Planner:
 
     def _work(self, view: ViewInput, changed: Iterable[str]) -> Work:
         """Rows read: by deltas those of the expression's operands, by recomputing those of the tables."""
-        full = 0
-        for table in view.analysis.tables:
-            parent = self._draft.inputs.get(table)
-            rows = self._situation.rows.get(table) if parent is None else parent.rows
-            if rows is None:
-                return Work()
-            full += rows
+        full = known_sum(map(self._rows_of, view.analysis.tables))
         if view.needs_full is not None:
             return Work(full=full)
         moved = list(changed)
         known = sum(self._known_delta(view, table) for table in moved)
-        changed_rows = sum(self._delta_estimate(view, table) for table in moved)
+        changed_rows = known_sum(self._delta_estimate(view, table) for table in moved)
         below = self._below(view)
         read = None if below is None else work_of_delta(below, self._draft.leaves(view))
         return Work(changed_rows, known, read, full)
+
+    def _rows_of(self, table: str) -> int | None:
+        parent = self._draft.inputs.get(table)
+        return self._situation.rows.get(table) if parent is None else parent.rows
 
     def _is_untouched(self, view: ViewInput) -> bool:
         below = self._below(view)
@@ -207,6 +205,6 @@ class _Planner:
         change = self._draft.change(view, table)
         return 0 if change is None else change.inserted + change.deleted
 
-    def _delta_estimate(self, view: ViewInput, table: str) -> int:
+    def _delta_estimate(self, view: ViewInput, table: str) -> int | None:
         outcome = self._draft.outcomes.get(table)
-        return self._known_delta(view, table) + (0 if outcome is None else outcome.delta_estimate)
+        return known_sum((self._known_delta(view, table), 0 if outcome is None else outcome.delta_estimate))

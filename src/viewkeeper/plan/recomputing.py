@@ -48,7 +48,7 @@ class Recomputing:
             shown = tuple(Field(name, name) for name in view.layout.columns)
             check_rows(draft, view, Staged(rows_name, shown))
         check_dropped(draft, view, None)
-        draft.outcomes[view.name] = ParentOutcome(Strategy.FULL, delta_name, rows_name, view.rows or 0)
+        draft.outcomes[view.name] = ParentOutcome(Strategy.FULL, delta_name, rows_name, view.rows or None)
         return draft.install(view, Installer.OVERWRITE, step), upper
 
     def _shown_rows(self, rows: Staged) -> str:

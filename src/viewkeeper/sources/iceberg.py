@@ -293,9 +293,10 @@ class IcebergSource:
 
     def _identified(self) -> TableIdentity | None:
         """What the table is now; read once for each look at it."""
-        if self._identity is None:
-            self._identity = read_identity(self._spark, self._parts)
-        return self._identity
+        identity = self._identity
+        if identity is None:
+            identity = self._identity = read_identity(self._spark, self._parts)
+        return identity
 
     def _compared(self, history: History, old: str, new: str, reason: str) -> IcebergChange:
         before, after = _rows_at(history[old]), _rows_at(history[new])
@@ -339,9 +340,10 @@ class IcebergSource:
 
     def _history(self, version: str) -> History:
         """All snapshots; read again only when the version is not among those read before."""
-        if self._known is None or version not in self._known.snapshots:
-            self._known = read_history(self._spark, self._parts)
-        return self._known
+        known = self._known  # another thread may ask anew where the table stands
+        if known is None or version not in known.snapshots:
+            known = self._known = read_history(self._spark, self._parts)
+        return known
 
     def _check(self, table: str) -> None:
         if table != self._table:

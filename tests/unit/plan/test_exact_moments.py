@@ -36,3 +36,11 @@ def test_it_stays_as_it_is_at_the_top_and_where_sums_are_not_exact():
     for kind in ("double", "bigint", "decimal(12,2)"):
         assert with_exact_moments(counted, typed(kind)) == counted
         assert obstacle(counted, typed(kind)) is not None
+
+
+def test_averages_of_large_whole_numbers_too():
+    mean = Aggregate(sales, ("store",), (AggregateCall("mean", "avg", (column("amount"),)),))
+    inside = Aggregate(mean, ("mean",), (AggregateCall("stores", "count"),))
+    assert "avg(" not in print_relation(with_exact_moments(inside, typed("bigint")))
+    for kind in ("int", "decimal(12,2)", "double"):
+        assert with_exact_moments(inside, typed(kind)) == inside

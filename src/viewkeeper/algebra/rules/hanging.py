@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from viewkeeper.algebra.estimates import column_type, delta_size, excludes_input, join_sizes
+from viewkeeper.algebra.estimates import column_type, excludes_input, join_sizes
 from viewkeeper.algebra.join_sizes import JoinSizes, equal_columns
 from viewkeeper.algebra.reading_costs import is_broadcast
 from viewkeeper.algebra.relations import Filter, Join, Project, Relation
+from viewkeeper.algebra.rules.delta import untouched
 from viewkeeper.algebra.rules.leaves import Leaves
 
 
@@ -73,7 +74,7 @@ def hanging(relation: Relation, leaves: Leaves) -> Tree | None:
         return None
     join, shown = found
     changed = [
-        delta_size(child, leaves) != 0 and not excludes_input(join, at, leaves)
+        not (untouched(child, leaves) or excludes_input(join, at, leaves))
         for at, child in enumerate(join.inputs)
     ]
     equal = list(_equal_by_type(join, leaves))
