@@ -100,12 +100,15 @@ def held_lease(ledger: Ledger, holder: str, seconds: float = LEASE_SECONDS) -> I
     stop = threading.Event()
 
     def renew() -> None:
-        while not stop.wait(seconds / 3):
+        pause = seconds / 3
+        while not stop.wait(pause):
+            pause = seconds / 3
             try:
                 ledger.renew(lease)
+            except LeaseError:
+                return  # lost: publishing will find out and refuse, which is what matters
             except LedgerError:
-                # Lost or unreachable: publishing will find out and refuse, which is what matters.
-                return
+                pause = seconds / 12  # unreachable for a moment, perhaps
 
     thread = threading.Thread(target=renew, name="viewkeeper-lease", daemon=True)
     thread.start()

@@ -152,4 +152,4 @@ class Housekeeping:
         return Keeping(self.ledger, self.engine, library, self.lease, self.emit)
 
     def _library(self) -> Library:
-        return Library.of(self.ledger.views(), self.ledger.states())
+        return Library.of(*self.ledger.defined())

@@ -26,7 +26,7 @@ from viewkeeper.ledger.records import EpochRecord, Lease, Propagation, SourceObs
 from viewkeeper.library import Library
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.situation import Situation
-from viewkeeper.plan.steps import EpochPlan
+from viewkeeper.plan.steps import EpochPlan, Install
 from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import no_data
 from viewkeeper.remote_views import join_of
@@ -117,20 +117,25 @@ class Maintainer:
             library = self.shop.library()
             kept = self.shop.ledger.propagation()
             plan = None if kept is None else _if_current(library, kept)
-            if kept is None or plan is None:
+            done = None if kept is None or plan is None else self._install_kept(lease, library, kept, plan)
+            if done is None:
                 raise RefreshError(
                     "nothing that was propagated waits to be installed"
                     if kept is None
-                    else "views were refreshed or defined anew since they were propagated",
+                    else "views were refreshed, defined anew or compacted since they were propagated",
                     code="VK-NOTHING-PROPAGATED",
                     hint="Run `viewkeeper propagate` first, or refresh without --propagated.",
                 )
-            return self._install_kept(lease, library, kept, plan)
+            return done
 
     def _install_kept(
         self, lease: Lease, library: Library, kept: Propagation, plan: EpochPlan
-    ) -> EpochRecord:
+    ) -> EpochRecord | None:
+        """``None`` if somebody compacted what it would be built upon."""
         inputs = stored_views(self.shop.engine, library, [view.view for view in plan.views])
+        stands = {view.name: view.snapshot for view in inputs}
+        if any(isinstance(step, Install) and step.snapshot != stands[step.view] for step in plan.steps):
+            return None
         situation = Situation(inputs, dict(plan.versions), {}, rates=known_rates(self.shop.ledger))
         work = replace(self.shop.work(library, situation, plan), kept=kept_deltas(kept))
         return self.shop.finished(self.shop.runner.run(lease, work), situation)
@@ -143,10 +148,8 @@ class Maintainer:
             return
         library = self.shop.library()
         plan = None if policy == "full" else _if_current(library, kept)
-        if plan is None:
+        if plan is None or self._install_kept(lease, library, kept, plan) is None:
             self.shop.runner.forget(lease, kept)
-        else:
-            self._install_kept(lease, library, kept, plan)
 
     def refresh(
         self, names: Sequence[str], policy: str | None, *, skip_failing: bool = False

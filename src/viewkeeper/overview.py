@@ -221,7 +221,7 @@ class Overview:
         """The views with all that is known of them, as of an epoch (None: now)."""
         from viewkeeper.library import Library  # with the classes of all that a view can be made of
 
-        return Library.of(self._ledger.views(epoch), self._ledger.states(epoch))
+        return Library.of(*self._ledger.defined(epoch))
 
     def _session(self) -> SparkSession | None:
         """The session in which a history becomes a DataFrame, if one was started."""

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 
 from viewkeeper.analyse.analysis import TableInfo
 from viewkeeper.analyse.holes import holes
+from viewkeeper.analyse.parsing import NotParsed, SqlText, tokenize
+from viewkeeper.analyse.refusals import refuse_writes
+from viewkeeper.analyse.tables import Unsure, find_tables
 from viewkeeper.errors import DefinitionError
 from viewkeeper.library import Library
 from viewkeeper.sql.printer import print_relation
-from viewkeeper.sql.quoting import show_path
+from viewkeeper.sql.quoting import parse_path, show_path
 
 
 def pinned(text: str, library: Library, default: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -26,6 +29,39 @@ def pinned(text: str, library: Library, default: tuple[str, ...]) -> tuple[str, 
     if found is None or not found.tables:
         return text, ()
     return found.fill({name: f"({rows_of(library, name)})" for name in found.tables}), found.tables
+
+
+def refuse_unpinned(text: str, library: Library, default: tuple[str, ...]) -> None:
+    """Raise if the statement does more than read, or reads a view as it is now: where a query cannot be
+    followed, :func:`pinned` leaves the view to Spark."""
+    try:
+        words = tokenize(text)
+        refuse_writes(words)
+    except (NotParsed, DefinitionError) as error:
+        raise DefinitionError(
+            "a warehouse at a past epoch can only be read, by a query",
+            code="VK-READ-ONLY",
+            hint="Use the warehouse itself for statements that change it, or that tell of it.",
+        ) from error
+    left_out = _left_out(words, library, default)
+    if left_out is not None:
+        raise DefinitionError(
+            f"it is not clear where the query reads view {left_out}, which would be read as it is now",
+            code="VK-NOT-UNDERSTOOD",
+            hint="Name every view plainly after FROM or JOIN, with an alias of its own; sample a subquery.",
+        )
+
+
+def _left_out(text: SqlText, library: Library, default: tuple[str, ...]) -> str | None:
+    """A view that is named where nothing can be put in its place."""
+    try:
+        names = find_tables(text)
+    except Unsure:
+        called = {token.text.casefold() for token in text.tokens}
+        return next((name for name in library.views if parse_path(name)[-1].casefold() in called), None)
+    known = [(name, view) for name in names if (view := library.lookup(show_path(name.parts), default))]
+    followed = pinned(text.sql, library, default)[1]
+    return next((view for name, view in known if not followed or not name.plain), None)
 
 
 def snapshots_of(library: Library, names: Iterable[str]) -> dict[str, str]:

@@ -50,7 +50,7 @@ from viewkeeper.plan.prices import Rates, rates_as_json
 from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.plan.upkeep import Retention
-from viewkeeper.reading import pinned, snapshots_of
+from viewkeeper.reading import pinned, refuse_unpinned, snapshots_of
 from viewkeeper.results import (
     ConstraintCheck,
     Epoch,
@@ -386,13 +386,9 @@ class WarehouseAt:
 
     def sql(self, query: str) -> DataFrame:
         """Run a query with every view as it was at the epoch."""
-        if not isinstance(parse_statement(query), Passthrough):
-            raise DefinitionError(
-                "a warehouse at a past epoch can only be read",
-                code="VK-READ-ONLY",
-                hint="Use the warehouse itself for statements that change it.",
-            )
-        return self._warehouse._read(query, self.epoch)
+        warehouse = self._warehouse
+        refuse_unpinned(query, warehouse._library(self.epoch), warehouse._where())
+        return warehouse._read(query, self.epoch)
 
 
 def connect(

@@ -67,7 +67,7 @@ class Workshop:
     def library(self, epoch: int | None = None) -> Library:
         """The views as of an epoch (``None``: the latest)."""
         self.know(declared_sources(self.ledger).values())
-        return Library.of(self.ledger.views(epoch), self.ledger.states(epoch))
+        return Library.of(*self.ledger.defined(epoch))
 
     def know(self, sources: Iterable[SourceDefinition]) -> None:
         """From now on these are the declared sources."""

@@ -96,7 +96,45 @@ def test_policies_and_epochs_that_do_not_exist(sales: Warehouse) -> None:
     assert_refused(sales, "VK-POLICY", lambda: sales.refresh(policy="sometimes"))
     assert_refused(sales, "VK-UNKNOWN-VIEW", lambda: sales.refresh("w"))
     assert_refused(sales, "VK-UNKNOWN-EPOCH", lambda: sales.at(99))
-    assert_refused(sales, "VK-READ-ONLY", lambda: sales.at(1).sql("DROP MATERIALIZED VIEW v"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("DROP MATERIALIZED VIEW v", "VK-READ-ONLY"),
+        ("DELETE FROM sales", "VK-READ-ONLY"),
+        ("INSERT INTO sales SELECT * FROM sales", "VK-READ-ONLY"),
+        ("FROM v INSERT INTO sales SELECT store, 'x', 1", "VK-READ-ONLY"),
+        ("CREATE TABLE backup AS SELECT * FROM v", "VK-READ-ONLY"),
+        ("SELECT * FROM v TABLESAMPLE (5 ROWS)", "VK-NOT-UNDERSTOOD"),
+        ("SELECT * FROM v JOIN v USING (store)", "VK-NOT-UNDERSTOOD"),
+    ],
+)
+def test_a_past_epoch_is_read_and_nothing_else(sales: Warehouse, statement: str, code: str) -> None:
+    sales.sql(CREATE + "v AS SELECT store FROM sales")
+    before, rows = world(sales), sales.spark.table("sales").count()
+    assert_refused(sales, code, lambda: sales.at(1).sql(statement))
+    assert (world(sales), sales.spark.table("sales").count()) == (before, rows)
+
+
+def test_a_past_epoch_is_read_through_pipes(sales: Warehouse) -> None:
+    sales.sql(CREATE + "v AS SELECT store, qty FROM sales")
+    sales.sql(CREATE + "w AS SELECT DISTINCT store FROM sales")
+    then = sales.history(limit=1)[0].id
+    piped = "FROM v |> JOIN w USING (store) |> SELECT store"
+    rows = sales.at(then).sql(piped).count()
+    sales.spark.sql("DELETE FROM sales")
+    sales.refresh()
+    assert (sales.at(then).sql(piped).count(), sales.sql(piped).count()) == (rows, 0)
+
+
+def test_a_table_that_a_pipe_joins_is_followed(sales: Warehouse) -> None:
+    sales.spark.sql("CREATE TABLE names (store INT, name STRING) USING iceberg")
+    sales.sql(CREATE + "v AS FROM sales |> JOIN names USING (store) |> SELECT store, name")
+    sales.spark.sql("INSERT INTO names VALUES (1, 'first')")
+    assert sales.refresh().view("v").strategy == "full"
+    assert_exact(sales)
+    assert sales.sql("SELECT * FROM v").count() > 0
 
 
 def test_no_warehouse_there(tmp_path: Path) -> None:

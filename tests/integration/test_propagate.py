@@ -82,6 +82,22 @@ def test_a_plain_refresh_takes_it_in_and_what_came_since(wh: Warehouse) -> None:
     assert wh.sql("SELECT count(*) FROM by_store WHERE store = 7").collect()[0][0] == 0
 
 
+def test_what_somebody_compacted_is_propagated_anew(wh: Warehouse) -> None:
+    make(wh)
+    change(wh)
+    wh.propagate()
+    state = wh._ledger.states()["lake.default.by_store"]
+    catalog, namespace, table = state.storage.split(".")
+    options = "map('rewrite-all', 'true')"
+    wh.spark.sql(
+        f"CALL {catalog}.system.rewrite_data_files(table => '{namespace}.{table}', options => {options})"
+    )
+    assert_refused(wh, "VK-NOTHING-PROPAGATED", lambda: wh.refresh(propagated=True))
+    wh.refresh(policy="incremental")
+    assert_exact(wh)
+    assert_tidy(wh)
+
+
 def test_what_is_of_no_use_any_more_is_given_up(wh: Warehouse) -> None:
     make(wh)
     assert_refused(wh, "VK-NOTHING-PROPAGATED", lambda: wh.refresh(propagated=True))

@@ -65,6 +65,12 @@ def refuse(text: SqlText) -> None:
         rule(text)
 
 
+def refuse_writes(text: SqlText) -> None:
+    """Raise a ``DefinitionError`` if the text is more than a query."""
+    _is_one_query(text)
+    _has_no_side_effect(text)
+
+
 def _is_one_query(text: SqlText) -> None:
     if not text.tokens:
         raise DefinitionError("The query is empty", code="VK-NOT-A-QUERY", hint=_ONE_SELECT)

@@ -63,6 +63,7 @@ class _Frame:
     opened: int
     is_query: bool = False
     in_from: bool = False
+    in_pipe: bool = False
     expects: bool = False
     in_lateral_view: bool = False
     in_values: bool = False
@@ -117,12 +118,16 @@ class _Finder:
             frame.in_lateral_view, frame.scope = False, index
         elif frame.in_from and (word == "JOIN" or (word == "," and not frame.lists)):
             frame.expects = True
+        elif frame.in_pipe and word == "JOIN":
+            frame.in_from = frame.expects = True
+            frame.scope = index
         elif word == "VIEW" and self.text.word(index - 1) == "LATERAL":
             frame.in_lateral_view = True
         elif word == "TABLE":
             self._table_query(index, frame, starts=starts)
         elif word in _ENDS_FROM:
             frame.in_from = frame.in_lateral_view = False
+            frame.in_pipe = frame.in_pipe or word == "|>"
 
     def _is_clause(self, index: int) -> bool:
         """Whether this FROM is neither a name nor part of IS [NOT] DISTINCT FROM."""

@@ -152,6 +152,15 @@ class Ledger:
             latest = queries.latest_epoch_id(connection)
             return {} if latest is None else queries.states(connection, latest)
 
+    def defined(self, epoch_id: int | None = None) -> tuple[tuple[ViewRecord, ...], dict[str, ViewState]]:
+        """:meth:`views` and :meth:`states` of one moment: a definition says how its own rows are read, not
+        those of the next one."""
+        with self._database.reading() as connection:
+            if epoch_id is not None:
+                queries.require_epoch(connection, epoch_id)
+            at = queries.latest_epoch_id(connection) if epoch_id is None else epoch_id
+            return queries.views(connection, epoch_id), {} if at is None else queries.states(connection, at)
+
     def last_refreshes(self) -> dict[str, PastRefresh]:
         """Of each view that there is, the last epoch that looked after it; those of which none did are
         absent."""

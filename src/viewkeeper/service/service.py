@@ -98,6 +98,8 @@ class Service:
         self._seen = fingerprint(self._project)
         self._apply_at: float | None = 0.0
         self._applying_failed = 0
+        self._waits_to_apply = False
+        """Somebody else has the lease: the definitions are applied when it is free."""
         self._looked_at = 0.0
         self._failed_once = False
         self._busy = True
@@ -118,7 +120,7 @@ class Service:
             started()
             while not self._stop.is_set():
                 pause = self._guarded_cycle()
-                if once and (self._errors or not self._busy):
+                if once and (self._errors or not (self._busy or self._waits_to_apply)):
                     break
                 self._wait(pause)
             return Ended(not (once and (self._failed_once or self._errors)))
@@ -227,7 +229,7 @@ class Service:
         return fresh_at is not None and fresh_at.timestamp() >= self._looked_at
 
     def _library(self) -> Library:
-        return Library.of(self._ledger.views(), self._ledger.states())
+        return Library.of(*self._ledger.defined())
 
     def _receive(self, event: Event) -> None:
         for receiver in self._receivers:
@@ -250,7 +252,7 @@ class Service:
         """Bring the warehouse to what the project's files define. Files with a mistake in them change
         nothing, and are an error only at the start."""
         self._state.doing("applying the definitions")
-        self._apply_at = None
+        self._apply_at, self._waits_to_apply = None, False
         try:
             project = self._project if at_start else load_project(self._project.folder)
             seen = self._seen if at_start else fingerprint(project)  # what is edited from here on comes later
@@ -264,7 +266,7 @@ class Service:
             self._project, self._seen = project, seen
             self._applying_failed = 0
         except LeaseError:
-            self._apply_at = time.monotonic() + _BUSY_SECONDS
+            self._apply_at, self._waits_to_apply = time.monotonic() + _BUSY_SECONDS, True
             if at_start:
                 logger.info("another refresh is running; the definitions are applied after it")
         except LedgerError:
@@ -276,6 +278,7 @@ class Service:
             logger.error("the definitions are left as they were: %s", error, extra={"code": error.code})
         except ViewkeeperError as error:
             self._applying_failed += 1
+            self._failed_once = True
             pause = pause_after(self._applying_failed, self._settings.backoff)
             self._apply_at = time.monotonic() + pause
             logger.error("the definitions are applied later: %s", error, extra={"code": error.code})
@@ -370,9 +373,11 @@ def evict_the_dead(ledger: Ledger, *, just_started: bool = False) -> None:
 
 
 def _shown(library: Library, views: Iterable[str]) -> list[str]:
-    """These views; in the place of hidden ones, those that need them."""
+    """These views, those that there still are; in the place of hidden ones, those that need them."""
     found: dict[str, None] = {}
     for view in views:
+        if view not in library.views:
+            continue
         if library.views[view].hidden:
             found |= dict.fromkeys(_shown(library, library.graph.children(view)))
         else:

@@ -33,6 +33,8 @@ FOUND = [
     ("SELECT t.from, from.t FROM t", "t"),
     ("SELECT sum(a) FROM t GROUP BY a, b HAVING sum(a) > 1, c", "t"),
     ("SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2))", "t"),
+    ("FROM t |> JOIN u ON t.a = u.a |> WHERE a > 1, b |> LEFT JOIN v w USING (a) |> SELECT a", "t u v*"),
+    ("SELECT 1 AS one |> CROSS JOIN t |> UNION ALL TABLE u |> JOIN (SELECT * FROM v) x USING (a)", "t u v"),
 ]
 
 

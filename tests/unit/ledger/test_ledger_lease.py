@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from viewkeeper.errors import LeaseError
+from viewkeeper.epochs import held_lease
+from viewkeeper.errors import LeaseError, LedgerError
 from viewkeeper.ledger import Chore, ChoreKind, Lease, Ledger, NewEpoch, SourceObservation
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -165,3 +166,21 @@ def test_threads_share_a_ledger(url: str) -> None:
         assert [epoch.id for epoch in ledger.epochs()] == list(range(wins, 0, -1))
         lease = ledger.acquire("last")
         assert lease.token == wins + 1
+
+
+def test_a_ledger_that_is_away_for_a_moment_costs_no_lease(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([LedgerError("it restarts"), LedgerError("it restarts"), None])
+    renewed, usual = threading.Event(), ledger.renew
+
+    def renew(lease: Lease) -> Lease:
+        answer = next(answers, None)
+        if answer is not None:
+            raise answer
+        renewed.set()
+        return usual(lease)
+
+    monkeypatch.setattr(ledger, "renew", renew)
+    with held_lease(ledger, "me", seconds=0.3):
+        assert renewed.wait(10)
