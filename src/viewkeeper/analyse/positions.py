@@ -6,6 +6,8 @@ SELECT a FROM (TABLE t UNION ALL SELECT * …)    the branches of a union are as
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sqlglot import exp
 
 from viewkeeper.analyse.parsing import NotParsed, SqlText, parse, tokenize
@@ -15,6 +17,7 @@ _BEFORE_A_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", ".", "("})
 _NAMED = (exp.Table, exp.Subquery, exp.CTE)
 
 
+@lru_cache(maxsize=16)  # it is asked of each table that the query reads
 def reads_by_position(query: str) -> bool:
     """Whether columns are renamed by a list behind a table or a query, or stars are united.
 
