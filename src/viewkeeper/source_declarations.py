@@ -75,7 +75,7 @@ class SourceDeclarations:
             described = self._shop.engine.observer.source(table).describe(table)
             view = base_view(name, table, described, pins)
             after = after.with_views(view)
-            followers = self._views.followers(after, view.name) if table in before else ()
+            followers = self._views.followers(after, [view.name]) if table in before else ()
             after = after.with_views(*followers)
             defined |= {each.name: each for each in (view, *followers)}
         dropped = tuple(view for table, view in before.items() if table not in source.all_tables)

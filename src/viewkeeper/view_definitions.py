@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -71,8 +71,7 @@ class ViewDefinitions:
                     continue
                 made = define_with_state(self._shop.engine, library, definition)
                 library = library.with_views(*made)
-                name = made[-1].name
-                followers = self.followers(library, name) if name in before.views else ()
+                followers = self.followers(library, [each.name for each in made if each.name in before.views])
                 defined.update({each.name: each for each in (*made, *followers)})
                 library = library.with_views(*followers)
             if not defined:
@@ -151,11 +150,12 @@ class ViewDefinitions:
                 hint="Choose another name, or drop what is there.",
             )
 
-    def followers(self, library: Library, name: str) -> tuple[KnownView, ...]:
-        """The views that read a replaced one, analysed again: they are recomputed in the same epoch."""
-        descendants = library.graph.descendants(name)
+    def followers(self, library: Library, replaced: Collection[str]) -> tuple[KnownView, ...]:
+        """The views that read replaced ones, hidden ones among them, analysed again: they are recomputed in
+        the same epoch."""
+        readers = {each for name in replaced for each in library.graph.descendants(name)}
+        descendants, redefined = readers - set(replaced), set(replaced)
         followers: list[KnownView] = []
-        redefined = {name}
         for other in library.graph.order():
             if other not in descendants or library.views[other].hidden:
                 continue  # who reads a hidden view brings it along
@@ -165,7 +165,7 @@ class ViewDefinitions:
                 )
             except DefinitionError as error:
                 raise DefinitionError(
-                    f"view {other} reads {name} and would break: {error.message}",
+                    f"view {other} reads {', '.join(replaced)} and would break: {error.message}",
                     code="VK-BREAKS-READER",
                     hint=f"Drop or replace {other} first.",
                 ) from error
@@ -192,7 +192,7 @@ class ViewDefinitions:
     def restate(self, lease: Lease, library: Library, views: Sequence[KnownView]) -> EpochRecord:
         """Keep a view with hidden state from now on, or without; it and those that read it are recomputed."""
         after = library.with_views(*views)
-        followers = self.followers(after, views[-1].name)
+        followers = self.followers(after, [view.name for view in views if view.name in library.views])
         after = after.with_views(*followers)
         unused = unread(after)
         defined = {view.name: view for view in (*views, *followers) if view.name not in unused}

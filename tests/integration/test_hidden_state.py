@@ -61,6 +61,22 @@ def hidden(wh: Warehouse) -> list[str]:
     return [name for name, view in wh._library().views.items() if view.hidden]
 
 
+def test_replacing_a_view_follows_those_that_share_an_inner_result(shop: Warehouse) -> None:
+    often = (
+        "SELECT customer, n FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) WHERE n > 1"
+    )
+    shop.sql(f"CREATE MATERIALIZED VIEW spread {KEEP} AS {VIEWS['spread']}")
+    shop.sql(f"CREATE MATERIALIZED VIEW often {KEEP} AS SELECT max(customer) AS c FROM ({often})")
+    assert len(hidden(shop)) >= 1
+    shop.spark.sql("ALTER TABLE orders ALTER COLUMN customer TYPE BIGINT")
+    shop.sql(f"CREATE OR REPLACE MATERIALIZED VIEW spread {KEEP} AS {VIEWS['spread']}")
+    assert shop.sql("SELECT c FROM often").schema["c"].dataType.simpleString() == "bigint"
+    shop.spark.sql("INSERT INTO orders VALUES (8, 5000000000, NULL, 1), (9, 5000000000, NULL, 2)")
+    shop.refresh()
+    assert_exact(shop)
+    assert shop.sql("SELECT c FROM often").collect()[0]["c"] == 5_000_000_000
+
+
 def test_kept_shared_exact_and_removed(shop: Warehouse) -> None:
     for name, query in VIEWS.items():
         shop.sql(f"CREATE MATERIALIZED VIEW {name} {KEEP} AS {query}")
