@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -47,7 +49,8 @@ class OneTable(ExtractedHarness):
         self.database = more.get("database", "postgres")
         if capture == "trigger":
             self.sql(install_sql([self.table], "keeper"))
-        super().__init__(spark, "postgres", postgres_options(db, f"s.{table}", capture, **more))
+        named = {"tables": f"s.{table}", **more}
+        super().__init__(spark, "postgres", postgres_options(db, capture=capture, **named))
 
     def sql(self, *statements: str) -> None:
         with self.db.connect(dbname=self.database, client_encoding="utf8") as connection:
@@ -117,6 +120,14 @@ def follow(spark: SparkSession, db: PostgresInstance) -> Iterator[Follow]:
     yield make
     for each in opened:
         each.close()
+
+
+def refused(subject: OneTable, *words: str) -> None:
+    """It is told that the table is not what it was."""
+    with pytest.raises(SourceError) as raised:
+        subject.epoch()
+    assert raised.value.code == "VK-SOURCE-CHANGED"
+    told(raised.value, *words)
 
 
 def told(error: ViewkeeperError, *words: str) -> None:
@@ -236,6 +247,125 @@ def test_a_publication_that_does_not_tell_everything(
     return subject.epoch()
 
 
+NESTED = {
+    "update": "UPDATE {t} SET n = n + 1 WHERE id = NEW.id",
+    "move": "UPDATE {t} SET id = -id WHERE id = NEW.id",
+    "delete": "DELETE FROM {t} WHERE id = NEW.id",
+    "add": "INSERT INTO {t} VALUES (NEW.id + 100, 0) ON CONFLICT DO NOTHING",
+}
+
+
+@FOLLOWED
+@pytest.mark.parametrize("nested", NESTED)
+def test_what_another_trigger_does_to_a_row_before_ours_tells_of_it(
+    follow: Follow, capture: str, nested: str
+) -> None:
+    """It sorts before ours, so what it does is told before the change that it was fired by."""
+    subject = follow(capture, "CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", "INSERT INTO {t} VALUES (9, 9)")
+    subject.sql(
+        "CREATE FUNCTION s.f() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN "
+        f"IF pg_trigger_depth() = 1 THEN {NESTED[nested]}; END IF; RETURN NULL; END $$",
+        "CREATE TRIGGER audit AFTER INSERT OR UPDATE ON {t} FOR EACH ROW EXECUTE FUNCTION s.f()",
+        "INSERT INTO {t} VALUES (1, 0)",
+    )
+    subject.epoch()
+    subject.sql("UPDATE {t} SET n = 50", "INSERT INTO {t} VALUES (2, 0)")
+    subject.epoch()
+    subject.sql("INSERT INTO {t} VALUES (3, 0)", "TRUNCATE {t}", "INSERT INTO {t} VALUES (4, 0)")
+    subject.epoch()
+
+
+@FOLLOWED
+def test_what_another_trigger_writes_into_a_table_that_was_emptied(follow: Follow, capture: str) -> None:
+    subject = follow(capture, "CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", "INSERT INTO {t} VALUES (9, 9)")
+    subject.sql(
+        "CREATE FUNCTION s.f() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN "
+        "INSERT INTO {t} VALUES (0, 0), (7, 7); DELETE FROM {t} WHERE id = 7; RETURN NULL; END $$",
+        "CREATE TRIGGER audit AFTER TRUNCATE ON {t} FOR EACH STATEMENT EXECUTE FUNCTION s.f()",
+        "INSERT INTO {t} VALUES (1, 1)",
+        "TRUNCATE {t}",
+        "INSERT INTO {t} VALUES (2, 2)",
+    )
+    subject.epoch()
+
+
+@FOLLOWED
+def test_changes_of_a_session_that_fires_no_other_triggers(
+    follow: Follow, db: PostgresInstance, capture: str
+) -> None:
+    """What a subscriber to another server's publication takes in, and what is restored, is changed so."""
+    subject = follow(capture, "CREATE TABLE {t} (id INT PRIMARY KEY, n INT)", "INSERT INTO {t} VALUES (9, 9)")
+    db.sql(
+        "SET session_replication_role = replica",
+        "INSERT INTO s.t VALUES (1, 1)",
+        "DELETE FROM s.t WHERE id = 9",
+    )
+    subject.epoch()
+    db.sql("SET session_replication_role = replica", "TRUNCATE s.t", "INSERT INTO s.t VALUES (2, 2)")
+    subject.epoch()
+
+
+@EVERY
+@pytest.mark.parametrize("named", ["", " (id, name, n)"], ids=["all", "named"])
+def test_a_column_that_was_dropped(follow: Follow, capture: str, named: str) -> None:
+    """No row has to be changed for that to be told."""
+    ddl = "CREATE TABLE {t} (id INT PRIMARY KEY, name TEXT, n INT)"
+    subject = follow(capture, ddl, "INSERT INTO {t} VALUES (1, 'a', 1)", tables=f"s.t{named}")
+    subject.sql("ALTER TABLE {t} DROP name")
+    refused(subject, "no column name", "the columns of s.t")
+
+
+class WithEnums(OneTable):
+    """The driver does not know that an array of them is an array."""
+
+    def there(self) -> dict[str, Bag]:
+        found = self.db.sql("SELECT id, mood::text, tones::text[] FROM s.t")
+        return {self.tables[0]: Counter(map(plain, found))}
+
+
+ENUMS = (
+    "CREATE TYPE s.mood AS ENUM ('sad', 'calm', 'merry')",
+    "CREATE TYPE s.tone AS ENUM ('low', 'high')",
+    "CREATE TABLE {t} (id INT PRIMARY KEY, mood s.mood, tones s.tone[])",
+    "INSERT INTO {t} VALUES (1, 'sad', '{low}'), (2, 'merry', '{high,low}')",
+)
+RENAMED = {
+    "mood": ["ALTER TYPE s.mood RENAME VALUE 'merry' TO 'glad'"],
+    "tones": ["ALTER TYPE s.tone RENAME VALUE 'low' TO 'deep'"],
+    "swapped": [
+        "ALTER TYPE s.mood RENAME VALUE 'sad' TO 'x'",
+        "ALTER TYPE s.mood RENAME VALUE 'merry' TO 'sad'",
+        "ALTER TYPE s.mood RENAME VALUE 'x' TO 'merry'",
+    ],
+}
+
+
+@EVERY
+@pytest.mark.parametrize("how", RENAMED)
+def test_a_label_that_was_renamed(follow: Follow, capture: str, how: str) -> None:
+    """The rows that have it read otherwise, and no row event told so; who compares sees it."""
+    subject = follow(capture, *ENUMS, sort=WithEnums)
+    subject.sql("ALTER TYPE s.mood ADD VALUE 'brisk' BEFORE 'calm'")
+    subject.sql("INSERT INTO {t} VALUES (3, 'brisk', '{}')")
+    subject.epoch()
+    subject.sql(*RENAMED[how])
+    if capture == "diff":
+        subject.epoch()
+    else:
+        refused(subject, "column tones" if how == "tones" else "column mood")
+
+
+@FOLLOWED
+def test_sources_that_were_declared_before_labels_were_remembered(follow: Follow, capture: str) -> None:
+    subject = follow(capture, *ENUMS, sort=WithEnums)
+    facts = dict(subject.definition.facts)
+    facts["tables"] = json.dumps([table[:9] for table in json.loads(facts["tables"])])
+    subject.definition = replace(subject.definition, facts=tuple(facts.items()))
+    subject.reopen()
+    subject.sql("INSERT INTO {t} VALUES (3, 'calm', NULL)")
+    subject.epoch()
+
+
 VALUES = {
     "numeric": ("NUMERIC[]", "'{1.10,1234567890.123456789,12345678901234567890,NULL,-0}'"),
     "scaled": ("NUMERIC(10,2)[]", "'{1.10,99999999.99}'"),
@@ -304,7 +434,7 @@ def test_names_that_have_to_be_quoted(follow: Follow, capture: str) -> None:
     columns = """"Id" INT PRIMARY KEY, "a ""b"", `c`" TEXT, "it's" INT, "select" INT"""
     subject = follow(
         capture, f"CREATE TABLE {{t}} ({columns})", "INSERT INTO {t} VALUES (1, 'a', 1, 1), (2, 'b', 2, 2)",
-        table="It's a Table",
+        table="It's a $$ Table$vk$",
     )  # fmt: skip
     subject.sql("""UPDATE {t} SET "it's" = 5 WHERE "Id" = 1""", "INSERT INTO {t} VALUES (3, NULL, 3, 3)")
     subject.epoch()

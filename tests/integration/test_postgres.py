@@ -498,12 +498,39 @@ def test_triggers_with_two_readers_and_without_gaps(wh: Warehouse, db: PostgresI
         wh.refresh()
     assert refused.value.code == "VK-SLOT-LOST"
     options = f"{db.options}, tables 'shop.accounts, shop.moves', capture 'trigger'"
-    wh.sql(f"CREATE OR REPLACE SOURCE bank USING postgres OPTIONS ({options})")
+    again = f"CREATE OR REPLACE SOURCE bank USING postgres OPTIONS ({options})"
+    with pytest.raises(ViewkeeperError) as refused:
+        wh.sql(again)
+    assert refused.value.code == "VK-SOURCE-SETUP"
+    assert 'no triggers that always fire on "shop"."moves"' in refused.value.message
+    db.sql(install_sql(["shop.moves"], "keeper"))
+    wh.sql(again)
     same(wh, db)
     db.sql("DELETE FROM viewkeeper.readers")
     with pytest.raises(ViewkeeperError) as refused:
         wh.refresh()
     assert refused.value.code == "VK-SLOT-LOST"
+
+
+def test_triggers_of_others_that_fire_before_ours(wh: Warehouse, db: PostgresInstance):
+    """What is copied and what is swept read the same changes."""
+    db.sql("DROP SCHEMA IF EXISTS viewkeeper CASCADE", install_sql(["shop.accounts", "shop.moves"], "keeper"))
+    declare(wh, db, capture="trigger")
+    options = f"{db.options}, remote 'shop.accounts, shop.moves', capture 'trigger'"
+    wh.sql(f"CREATE SOURCE away USING postgres OPTIONS ({options})")
+    joined = "SELECT m.account, m.amount, a.balance FROM {0}.moves m JOIN {0}.accounts a ON a.id = m.account"
+    wh.sql(f"CREATE MATERIALIZED VIEW swept AS {joined.format('away')}")
+    for table, column, key in (("accounts", "balance", "id"), ("moves", "amount", "account")):
+        db.sql(
+            f"CREATE FUNCTION shop.{table}() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN "
+            f"UPDATE shop.{table} SET {column} = {column} + 100 WHERE {key} = NEW.{key}; RETURN NULL; END $$",
+            f"CREATE TRIGGER audit AFTER INSERT ON shop.{table} FOR EACH ROW EXECUTE FUNCTION shop.{table}()",
+        )
+    db.sql("INSERT INTO shop.accounts VALUES (9, 'x', 1)", "INSERT INTO shop.moves VALUES (9, 1), (2, 3)")
+    wh.refresh()
+    same(wh, db)
+    there = Counter(db.sql(joined.format("shop")))
+    assert Counter(tuple(row) for row in wh.sql("SELECT * FROM swept").collect()) == there
 
 
 def test_how_much_waits_and_since_when(wh: Warehouse, db: PostgresInstance):

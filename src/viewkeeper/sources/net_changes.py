@@ -1,7 +1,8 @@
 """What transactions did to one table, taken together.
 
 With a key only the last state of each key matters; a value that the log does not hold (a large one that was
-not touched) is the one of the row as it was seen. Without a key rows are signed, and add up. Pure.
+not touched) is the one of the row as it was seen. Without a key rows are signed, and add up in any order
+between two TRUNCATEs. Pure.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Touched:
 
 @dataclass(slots=True)
 class NetChanges:
-    """The changes of a table with these columns. ``key`` is empty for a table without one, whose log holds
-    whole rows."""
+    """The changes of a table with these columns. ``key`` is empty where whole rows are told, before and
+    after: of a table without one, and by triggers."""
 
     columns: Sequence[str]
     key: Sequence[str]

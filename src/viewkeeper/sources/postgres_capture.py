@@ -1,6 +1,7 @@
 """How changes are captured from a database: what :mod:`viewkeeper.sources.postgres` asks of each way.
 
-Both give whole transactions, in an order in which the changes of a row follow each other.
+Both give whole transactions: the log with the changes of a row in their order, triggers with whole rows,
+which add up in any order.
 """
 
 from __future__ import annotations

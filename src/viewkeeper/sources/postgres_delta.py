@@ -16,7 +16,7 @@ from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import UNCHANGED
-from viewkeeper.sources.postgres_server import quoted
+from viewkeeper.sources.postgres_server import Label, quoted
 from viewkeeper.sources.postgres_types import PostgresType, array_as_json
 from viewkeeper.sql.quoting import quote
 
@@ -46,6 +46,8 @@ class PinnedTable:
     """Names and numbers of types of all its columns, also of those that are not kept."""
     numbers: tuple[int, ...] = ()
     """Of the columns that are kept: a column that is dropped and added again gets another one."""
+    labels: tuple[tuple[Label, ...], ...] = ()
+    """Those of the enums of the columns that are kept; of others none."""
 
     @property
     def sql(self) -> str:
@@ -72,14 +74,27 @@ class PinnedTable:
             self.where,
             layout,
             list(self.numbers),
+            [[list(label) for label in labels] for labels in self.labels],
         ]
 
     @classmethod
     def of_json(cls, data: Sequence[Any]) -> PinnedTable:
-        # Sources that were declared earlier know no numbers.
-        namespace, name, columns, key, oid, identity, where, layout, *numbers = data
+        # Sources that were declared earlier know no numbers, or no labels.
+        namespace, name, columns, key, oid, identity, where, layout, *later = data
+        numbers, labels = (*later, [], [])[:2]
         kept, every = (tuple(tuple(column) for column in each) for each in (columns, layout))
-        return cls(namespace, name, kept, tuple(key), oid, identity, where, every, tuple(*numbers))
+        return cls(
+            namespace,
+            name,
+            kept,
+            tuple(key),
+            oid,
+            identity,
+            where,
+            every,
+            tuple(numbers),
+            tuple(tuple((number, text) for number, text in each) for each in labels),
+        )
 
     def kept(self, query: str) -> str:
         """Those rows of a SELECT of Spark's that are kept."""

@@ -22,7 +22,7 @@ from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.differential import Differential
 from viewkeeper.sources.extracted import QueriedChange, as_problem
 from viewkeeper.sources.postgres_delta import PinnedTable
-from viewkeeper.sources.postgres_drift import retyped
+from viewkeeper.sources.postgres_drift import altered
 from viewkeeper.sources.postgres_server import quoted
 from viewkeeper.sources.postgres_tables import PostgresTables
 from viewkeeper.sql.quoting import literal, quote
@@ -70,9 +70,7 @@ class PostgresDiffSource(PostgresTables):
 
     def _require_columns(self) -> None:
         for pinned, now in zip(self._tables.values(), self._server.tables(), strict=True):
-            there = {column.name for column in now.columns}
-            dropped = next((f"has no column {name} now" for name in pinned.names if name not in there), None)
-            what = dropped or retyped(pinned, now)
+            what = altered(pinned, now)
             if what is not None:
                 raise SourceError(
                     f"source {self._server.source}: {pinned.namespace}.{pinned.name} {what}",

@@ -28,7 +28,7 @@ def require_same(server: Server, pinned: PinnedTable, now: ServerTable) -> None:
     elif not now.is_whole:
         what = "has become a table that consists of others"
     else:
-        what = retyped(pinned, now) or _replaced(pinned, now)
+        what = altered(pinned, now) or _replaced(pinned, now) or _relabelled(pinned, now)
     if what is not None:
         raise SourceError(
             f"source {server.source}: {pinned.namespace}.{pinned.name} {what}",
@@ -55,14 +55,14 @@ def speaks_of(pinned: PinnedTable, relation: Relation) -> bool:
     return named
 
 
-def retyped(pinned: PinnedTable, now: ServerTable) -> str | None:
-    """Which column has another type, if one has. The modifier counts where it makes another type of Spark's:
-    the digits of a NUMERIC, which would be rounded, not the length of a VARCHAR."""
+def altered(pinned: PinnedTable, now: ServerTable) -> str | None:
+    """Which column is gone or has another type, if one is so. The modifier counts where it makes another type
+    of Spark's: the digits of a NUMERIC, which would be rounded, not the length of a VARCHAR."""
     there = {column.name: column for column in now.columns}
     for name, _, spark, type_id in pinned.columns:
         column = there.get(name)
         if column is None:
-            continue
+            return f"has no column {name} now"
         if column.type_id != type_id or column.spark is None or column.spark.spark != spark:
             return f"has another type in column {name} now"
     return None
@@ -72,6 +72,17 @@ def _replaced(pinned: PinnedTable, now: ServerTable) -> str | None:
     """Which column was dropped and added again, if one was: its values changed, and no row event told so."""
     there = {column.name: column.number for column in now.columns}
     for name, number in zip(pinned.names, pinned.numbers, strict=False):
-        if there.get(name, number) != number:
+        if there[name] != number:
             return f"has another column now that is called {name}"
+    return None
+
+
+def _relabelled(pinned: PinnedTable, now: ServerTable) -> str | None:
+    """Of which column a value of its enum was renamed, if one was: the rows that have it read otherwise, and
+    no row event told so. Labels that were added are in no row that was seen."""
+    there = {column.name: column.labels for column in now.columns}
+    for name, labels in zip(pinned.names, pinned.labels, strict=False):
+        renamed = sorted(text for _, text in set(labels) - set(there[name]))
+        if renamed:
+            return f"has another name now for {', '.join(renamed)} in column {name}"
     return None

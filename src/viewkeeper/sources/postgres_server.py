@@ -34,6 +34,10 @@ _SETTINGS = {
 }
 
 
+Label = tuple[int, str]
+"""Of an enum: its number, which it keeps, and its text, which may be changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableColumn:
     """A column, and its type on both sides; ``spark`` is ``None`` where there is no type for it."""
@@ -48,6 +52,8 @@ class TableColumn:
     """Whether its values may lie outside of the row, and then are not told when they stay as they are."""
     number: int = 0
     """The server counts a table's columns, and gives no number twice."""
+    labels: tuple[Label, ...] = ()
+    """Of an enum, or an array of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +256,9 @@ class Server:
             )
         columns = connection.execute(
             "SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid::bigint, "
-            "coalesce(e.typtype, t.typtype) = 'e', a.attgenerated::text, a.attstorage <> 'p', a.attnum "
+            "coalesce(e.typtype, t.typtype) = 'e', a.attgenerated::text, a.attstorage <> 'p', a.attnum, "
+            "ARRAY(SELECT ARRAY[l.oid::text, l.enumlabel] FROM pg_enum l "
+            "WHERE l.enumtypid = coalesce(e.oid, t.oid) ORDER BY l.enumsortorder) "
             "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
             "LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' "
             "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
@@ -262,14 +270,6 @@ class Server:
             "WHERE i.indrelid = %s AND i.indisprimary AND i.indimmediate ORDER BY k.at",
             (found[0],),
         ).fetchall()
-        there = [column for column, *_ in columns]
-        missing = next((column for column in wanted.columns if column not in there), None)
-        if missing is not None:
-            raise DefinitionError(
-                f"source {self.source}: there is no column {missing} in {namespace}.{table}",
-                code="VK-SOURCE-OPTION",
-                hint=f"There are: {', '.join(there)}.",
-            )
         return ServerTable(
             namespace,
             table,
@@ -283,8 +283,9 @@ class Server:
                     generated,
                     is_large,
                     number,
+                    tuple((int(label), text) for label, text in labels),
                 )
-                for column, kind, type_id, is_enum, generated, is_large, number in columns
+                for column, kind, type_id, is_enum, generated, is_large, number, labels in columns
             ),
             tuple(column for (column,) in key),
             str(found[1]),

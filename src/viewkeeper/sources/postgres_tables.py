@@ -71,6 +71,15 @@ class PostgresTables(Extracted):
         return pinned
 
     def _refuse_unsuited(self, table: ServerTable) -> None:
+        there = [column.name for column in table.columns]
+        missing = next(iter(sorted(table.named.difference(there))), None)
+        if missing is not None:
+            raise DefinitionError(
+                f"source {self._definition.name}: there is no column {missing} in {table.namespace}."
+                f"{table.name}",
+                code="VK-SOURCE-OPTION",
+                hint=f"There are: {', '.join(there)}.",
+            )
         for column in table.kept:
             if column.spark is None:
                 raise DefinitionError(
@@ -149,20 +158,17 @@ def _columns(table: PinnedTable) -> tuple[SourceColumn, ...]:
 
 def pinned_table(table: ServerTable) -> PinnedTable:
     """The table, to be remembered as it is."""
-    kept = tuple(
-        (each.name, each.type, each.spark.spark, each.type_id)
-        for each in table.kept
-        if each.spark is not None
-    )
+    kept = tuple((each, each.spark.spark) for each in table.kept if each.spark is not None)
     layout = tuple((each.name, each.type_id) for each in table.columns)
     return PinnedTable(
         table.namespace,
         table.name,
-        kept,
+        tuple((each.name, each.type, spark, each.type_id) for each, spark in kept),
         table.key,
         table.oid,
         table.identity,
         table.where,
         layout,
-        tuple(each.number for each in table.kept if each.spark is not None),
+        tuple(each.number for each, _ in kept),
+        tuple(each.labels for each, _ in kept),
     )

@@ -20,6 +20,7 @@ from viewkeeper.sources.horizons import Horizon
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Identity, Operation, Relation, RowChange, Transaction, Tuple
 from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_records import record_values
 from viewkeeper.sources.postgres_server import Server, Snapshot, quoted, text_literal
 
 if TYPE_CHECKING:
@@ -38,21 +39,28 @@ _TRIGGERS = {
     "viewkeeper_rows": "AFTER INSERT OR UPDATE OR DELETE ON {} FOR EACH ROW",
     "viewkeeper_truncate": "AFTER TRUNCATE ON {} FOR EACH STATEMENT",
 }
+_NAMES = ", ".join(f"'{name}'" for name in _TRIGGERS)
 _WHICH_TRIGGERS = (
     "coalesce((SELECT string_agg(format('%%s:%%s', t.oid, t.xmin), ',' ORDER BY t.oid) FROM pg_trigger t "
-    "WHERE t.tgrelid = ANY({}) AND t.tgname IN ('viewkeeper_rows', 'viewkeeper_truncate') "
-    "AND t.tgenabled <> 'D'), '')"
+    f"WHERE t.tgrelid = ANY({{}}) AND t.tgname IN ({_NAMES}) AND t.tgenabled = 'A'), '')"
 )
-"""Tells triggers from later ones of the same name, and from themselves if they were disabled for a while."""
+"""Tells triggers from later ones of the same name, and from themselves if they were disabled for a while.
+Others than those that always fire pass over what a session does as a replica."""
 
 
 def _trigger(table: str, name: str, when: str) -> str:
-    """What makes a trigger, or leaves it as it is."""
-    return (
-        f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = {text_literal(table)}::regclass "
-        f"AND tgname = '{name}') THEN\n  CREATE TRIGGER {name} {when.format(table)} "
-        f"EXECUTE FUNCTION {SCHEMA}.capture();\nEND IF; END $$;"
+    """What makes a trigger that always fires, or leaves it as it is."""
+    known = f"SELECT FROM pg_trigger WHERE tgrelid = {text_literal(table)}::regclass AND tgname = '{name}'"
+    statements = (
+        f"IF NOT EXISTS ({known} AND tgenabled = 'A') THEN\n"
+        f"  IF NOT EXISTS ({known}) THEN\n    CREATE TRIGGER {name} {when.format(table)} "
+        f"EXECUTE FUNCTION {SCHEMA}.capture();\n  END IF;\n"
+        f"  ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name};\nEND IF;"
     )
+    tag = "$$"
+    while tag in statements:
+        tag = f"{tag[:-1]}v$"
+    return f"DO {tag} BEGIN {statements} END {tag};"
 
 
 def install_sql(tables: Sequence[str], user: str) -> str:
@@ -86,6 +94,13 @@ BEGIN
     CASE WHEN TG_OP IN ('UPDATE', 'DELETE') THEN OLD::text END,
     CASE WHEN TG_OP IN ('INSERT', 'UPDATE') THEN NEW::text END
   );
+  IF TG_OP = 'TRUNCATE' AND pg_relation_size(TG_RELID) > 0 THEN
+    -- Rows that other triggers wrote since it was emptied were told before that was.
+    EXECUTE format(
+      'INSERT INTO {_CHANGES} (table_id, operation, new) SELECT %s, ''I'', (t.*)::text FROM ONLY %s AS t',
+      TG_RELID, TG_RELID::regclass
+    );
+  END IF;
   RETURN NULL;
 END $$;
 {table_triggers}
@@ -166,7 +181,7 @@ class TriggerCapture:
         if row is None:
             raise self._lost(f"the reader {self._name} is gone from {_READERS}")
         if not row[1]:
-            raise self._lost("triggers were dropped, disabled or made anew")
+            raise self._lost("triggers were dropped, disabled or made anew, or do not always fire")
         if _end(row[2]) > _end(position):
             raise self._lost(f"the reader {self._name} is ahead of where we are")
         return str(row[0])
@@ -231,19 +246,16 @@ class TriggerCapture:
     def problems(self) -> Sequence[str]:
         names = [quoted(*path) for path in self._server.options.paths]
         with self._server.asking() as connection:
-            lacking = [
-                name
-                for name in names
-                if connection.execute(
-                    "SELECT 1 FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND tgname = 'viewkeeper_rows'",
-                    (name,),
-                ).fetchone()
-                is None
-            ]
+            lacking = connection.execute(
+                "SELECT n FROM unnest(%s::text[]) AS n WHERE (SELECT count(*) FROM pg_trigger t WHERE "
+                f"t.tgrelid = to_regclass(n) AND t.tgname IN ({_NAMES}) AND t.tgenabled = 'A') < %s",
+                (names, len(_TRIGGERS)),
+            ).fetchall()
         if not lacking:
             return []
+        told = ", ".join(name for (name,) in lacking)
         return [
-            f"there are no triggers on {', '.join(lacking)}. Let their owner run what "
+            f"there are no triggers that always fire on {told}. Let their owner run what "
             f"`viewkeeper sources install {self._server.source}` prints"
         ]
 
@@ -282,42 +294,3 @@ def _row(table: PinnedTable, text: str | None) -> Tuple | None:
             hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
         )
     return tuple(values[: len(table.layout)])
-
-
-def record_values(text: str) -> list[str | None]:
-    """The values of a row, out of the text that PostgreSQL has for it.
-
-    >>> record_values('(1,,"a ""b"" c",x,)')
-    ['1', None, 'a "b" c', 'x', None]
-    """
-    values: list[str | None] = []
-    at, end = 1, len(text) - 1
-    while True:
-        found: list[str] = []
-        is_null = True
-        while at < end and text[at] != ",":
-            is_null = False
-            if text[at] != '"':
-                found.append(text[at])
-                at += 1
-                continue
-            piece, at = _quoted(text, at + 1)
-            found.append(piece)
-        values.append(None if is_null else "".join(found))
-        if at >= end:
-            return values
-        at += 1
-
-
-def _quoted(text: str, at: int) -> tuple[str, int]:
-    """What stands between quotes, and where it ends; a quote or a backslash within is written twice."""
-    found: list[str] = []
-    while True:
-        if text[at] == '"':
-            if text[at + 1] != '"':
-                return "".join(found), at + 1
-            at += 1
-        elif text[at] == "\\":
-            at += 1
-        found.append(text[at])
-        at += 1

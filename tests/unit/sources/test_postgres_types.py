@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from viewkeeper.errors import ViewkeeperError
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import Identity, Operation, Relation, RowChange
 from viewkeeper.sources.postgres_delta import PinnedTable, signed_rows
-from viewkeeper.sources.postgres_triggers import record_values
+from viewkeeper.sources.postgres_records import record_values
 from viewkeeper.sources.postgres_types import PostgresType, array_as_json, spark_type
 
 
@@ -149,7 +150,11 @@ def test_arrays_of_more_dimensions_are_refused_by_name(text: str) -> None:
 
 def test_a_pinned_table_is_the_same_after_it_was_kept() -> None:
     columns = (("i d", "numeric(5,2)", "decimal(5,2)", 1700), ("tags", "text[]", "array<string>", 1009))
-    table = PinnedTable('sh"op', "Orders", columns, ("i d",))
-    assert PinnedTable.of_json(json.loads(json.dumps(table.to_json()))) == table
+    labels = ((), ((16390, "so so"), (16392, "fine")))
+    table = PinnedTable('sh"op', "Orders", columns, ("i d",), numbers=(1, 3), labels=labels)
+    kept = json.loads(json.dumps(table.to_json()))
+    assert PinnedTable.of_json(kept) == table
+    assert PinnedTable.of_json(kept[:9]) == replace(table, labels=())
+    assert PinnedTable.of_json(kept[:8]) == replace(table, labels=(), numbers=())
     assert table.sql == '"sh""op"."Orders"'
     assert {name: kind.is_array for name, kind in table.types.items()} == {"i d": False, "tags": True}
