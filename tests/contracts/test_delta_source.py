@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from pyspark.sql import SparkSession
-from source_harness import DELTA_KINDS, DeltaHarness
-from test_source_contract import check
+from source_harness import DELTA_KINDS, Bag, DeltaHarness
+from test_source_contract import check, difference
 
 from viewkeeper.errors import SourceError
+from viewkeeper.sources.delta_lake import DeltaSource
+from viewkeeper.sql.quoting import quote_path, show_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -99,6 +104,122 @@ def test_values_that_become_folders(spark: SparkSession) -> None:
     numbers = range(len(odd))
     expected = {(at,): -1 for at in numbers} | {(at + 100,): 1 for at in numbers}
     assert subject.delta(change, ("id",)) == expected
+
+
+SPELLED = {"München": "p=M%C3%BCnchen", "it's": "p=it%2527s", "x!$": "p=x%21%24", "a+b": "p=a%2Bb"}
+"""Values, and their folders as other writers spell them: Java leaves alone more characters than they do."""
+
+
+class Foreign:
+    """A table of one row for each of these values, and another writer of it, which spells in its own way."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.subject = DeltaHarness(spark, REWRITING)
+        self.subject.sql("DROP TABLE {t}")
+        self.subject.sql("CREATE TABLE {t} (id INT, p STRING) USING delta PARTITIONED BY (p)")
+        values = ", ".join(f'({at}, "{value}")' for at, value in enumerate(SPELLED))
+        self.subject.sql(f"INSERT INTO {{t}} VALUES {values}")
+
+    @property
+    def version(self) -> str:
+        version = self.subject.version()
+        assert version is not None
+        return version
+
+    def file_of(self, value: str) -> Path:
+        folder = log_file(self.subject.spark, self.subject, "0").parent.parent / unquote(SPELLED[value])
+        return sorted(folder.glob("*.parquet"))[-1]
+
+    def add(self, *values: str) -> None:
+        """Their files once more."""
+        self._commit([self._added(value) for value in values])
+
+    def remove(self, value: str, name: str) -> None:
+        path = f"{SPELLED[value]}/{name}"
+        self._commit([{"remove": {"path": path, "deletionTimestamp": 0, "dataChange": True}}])
+
+    def check(self, old: str) -> None:
+        change = self.subject.source.change(self.subject.table, old, self.version)
+        assert change is not None
+        found = self.subject.delta(change, ("id", "p"))
+        expected = difference(self._rows(old), self._rows(self.version))
+        assert {row: weight for row, weight in found.items() if weight} == expected
+
+    def _rows(self, version: str) -> Bag:
+        relation = self.subject.source.rows(self.subject.table, version)
+        return Counter(
+            tuple(row) for row in self.subject.spark.sql(f"SELECT id, p FROM {relation}").collect()
+        )
+
+    def _added(self, value: str) -> dict[str, object]:
+        file = self.file_of(value)
+        copy = file.with_name(f"z{file.name}")
+        shutil.copy(file, copy)
+        told = {"path": f"{SPELLED[value]}/{copy.name}", "partitionValues": {"p": value}}
+        return {"add": told | {"size": copy.stat().st_size, "modificationTime": 0, "dataChange": True}}
+
+    def _commit(self, actions: list[dict[str, object]]) -> None:
+        newest = log_file(self.subject.spark, self.subject, self.version)
+        rewrite(newest.with_name(f"{int(newest.stem) + 1:020d}.json"), actions)
+
+
+def test_files_that_another_writer_spells_differently(spark: SparkSession) -> None:
+    """Paths are URLs, and which characters are encoded is left to the writer."""
+    foreign = Foreign(spark)
+    old = foreign.version
+    foreign.add(*SPELLED)
+    foreign.check(old)
+    middle = foreign.version
+    foreign.subject.sql("DELETE FROM {t} WHERE p <> 'a+b'")
+    foreign.check(middle)
+    foreign.check(old)
+
+
+def test_a_file_that_is_removed_under_another_spelling_is_still_there(spark: SparkSession) -> None:
+    """So says Delta, to which these are two files."""
+    foreign = Foreign(spark)
+    old = foreign.version
+    foreign.remove("München", foreign.file_of("München").name)
+    foreign.subject.sql("DELETE FROM {t} WHERE p = 'a+b'")
+    foreign.check(old)
+
+
+@pytest.mark.parametrize("then", ["DELETE FROM {t} WHERE id < 3", "UPDATE {t} SET id = id + 10"])
+@pytest.mark.parametrize("tracked", [False, True], ids=["", "described anew"])
+def test_a_shallow_clone(spark: SparkSession, then: str, tracked: bool) -> None:
+    """Its log names whole paths."""
+    foreign = Foreign(spark)
+    clone = "spark_catalog.contract.cloned"
+    spark.sql(f"DROP TABLE IF EXISTS {clone}")
+    spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {foreign.subject.name}")
+    subject = foreign.subject
+    subject.parts = ("spark_catalog", "contract", "cloned")
+    subject.name, subject.table = quote_path(subject.parts), show_path(subject.parts)
+    subject.source = DeltaSource(spark, subject.parts)  # type: ignore[assignment]
+    old = foreign.version
+    if tracked:
+        subject.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    subject.sql(then)
+    foreign.check(old)
+
+
+def test_values_of_folders_that_are_described_anew(spark: SparkSession) -> None:
+    foreign = Foreign(spark)
+    old = foreign.version
+    foreign.subject.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    foreign.subject.sql("DELETE FROM {t} WHERE id < 2")
+    foreign.check(old)
+
+
+def test_a_log_that_removes_what_was_not_there_is_not_believed(spark: SparkSession) -> None:
+    """Where the files are listed anyhow."""
+    foreign = Foreign(spark)
+    old = foreign.version
+    foreign.subject.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    foreign.remove("it's", "never.parquet")
+    with pytest.raises(SourceError, match=r"never\.parquet") as refused:
+        foreign.subject.source.change(foreign.subject.table, old, foreign.version)
+    assert refused.value.code == "VK-SOURCE-DIVERGED"
 
 
 @pytest.mark.parametrize("kind", DELTA_KINDS, ids=str)

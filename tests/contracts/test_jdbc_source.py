@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,39 @@ def test_a_key_that_comes_twice_in_the_first_copy_is_named(follow: Callable[...,
     with pytest.raises((ViewkeeperError, PySparkException, Py4JJavaError)) as refused:
         follow("CREATE TABLE t (id INTEGER, name TEXT)", "INSERT INTO t VALUES (7, 'a'), (7, 'b')", key="id")
     assert KEY_TWICE in str(refused.value)
+
+
+WHOLE = 'id INTEGER, "odd `name, x" SMALLINT, tiny TINYINT'
+LARGE = 5_000_000_000
+
+
+def test_whole_numbers_of_sqlite_have_64_bits(follow: Callable[..., SqliteHarness]) -> None:
+    """Whatever their columns are declared as."""
+    subject = follow(
+        f"CREATE TABLE t ({WHOLE})", f"INSERT INTO t VALUES ({LARGE}, {-LARGE}, {LARGE}), (1, 2, 3)"
+    )
+    table = subject.tables[0]
+    assert {column.type for column in subject.source.columns(table)} == {"bigint"}
+    assert subject.copies[table].rows == {(LARGE, -LARGE, LARGE): 1, (1, 2, 3): 1}
+    subject.sql(f"UPDATE t SET tiny = {1 << 62} WHERE id = {LARGE}", "DELETE FROM t WHERE id = 1")
+    assert subject.delta_now() == {
+        (LARGE, -LARGE, LARGE): -1, (LARGE, -LARGE, 1 << 62): 1, (1, 2, 3): -1
+    }  # fmt: skip
+
+
+def test_a_source_that_was_declared_with_32_bits_goes_on_while_they_suffice(
+    follow: Callable[..., SqliteHarness],
+) -> None:
+    subject = follow(f"CREATE TABLE t ({WHOLE})", "INSERT INTO t VALUES (1, 2, NULL)")
+    before = json.dumps([[column.name, "int"] for column in subject.source.columns(subject.tables[0])])
+    subject.definition = replace(subject.definition, facts=(("columns", before),))
+    subject.reopen()
+    subject.copy_all()
+    assert not subject.source.problems()
+    subject.sql("INSERT INTO t VALUES (2, -2147483648, 2147483647)")
+    assert subject.delta_now() == {(2, -2147483648, 2147483647): 1}
+    subject.sql(f"INSERT INTO t VALUES (3, {LARGE}, NULL)")
+    with pytest.raises(ViewkeeperError) as refused:
+        subject.look()
+    assert refused.value.code == "VK-SOURCE-CHANGED"
+    assert "CREATE OR REPLACE SOURCE" in str(refused.value)

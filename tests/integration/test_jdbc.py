@@ -73,6 +73,14 @@ def test_a_table_is_compared_with_what_was_seen(wh: Warehouse, shop: Shop):
     assert wh.sources() == []
 
 
+def test_numbers_of_more_than_32_bits(wh: Warehouse, shop: Shop):
+    shop.sql("INSERT INTO items VALUES (5000000000, 'far', 1)")
+    wh.sql(f"CREATE SOURCE items USING jdbc OPTIONS ({shop.options}, where 'id > 1 AND id < 6000000000')")
+    shop.sql("UPDATE items SET id = id + 1 WHERE name = 'far'")
+    wh.refresh(policy="incremental")
+    assert {row["id"] for row in wh.sql("SELECT id FROM items").collect()} == {2, 3, 5_000_000_001}
+
+
 def test_with_a_key_and_only_what_is_wanted(wh: Warehouse, shop: Shop):
     options = f"{shop.options}, key 'id', columns 'name', where 'id > 1'"
     shop.sql("DELETE FROM items WHERE rowid = 3")

@@ -10,10 +10,8 @@ the delta once what is in both has cancelled out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
@@ -22,7 +20,15 @@ from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.contract import Capabilities, Description, SourceColumn, Statistics
-from viewkeeper.sources.delta_log import DataFile, LogChange, feeds, read_actions
+from viewkeeper.sources.delta_log import (
+    DataFile,
+    LogChange,
+    feeds,
+    has_spellings,
+    one_slash,
+    read_actions,
+    whole,
+)
 from viewkeeper.sources.file_listing import escaped
 from viewkeeper.sources.iceberg_catalog import source_error
 from viewkeeper.sources.iceberg_history import diverged, expired, recreated
@@ -169,13 +175,13 @@ class DeltaSource:
             change.take_commit(commit)
         if not change.changes_rows:
             return None
-        self._sort_out_described_anew(change, old)
+        self._sort_out_described_anew(change, old, location)
         if change.feeds and self._are_there(location, change.perishable):
             return self._fed(old, new, change)
         if not self._are_there(location, {path for file in change.before.values() for path in file.paths}):
             raise expired(table, old)  # its rows cannot be read any more
         why = "its change data feed was vacuumed" if change.feeds else "the table keeps no change data feed"
-        return self._compared(old, new, change, why)
+        return self._compared(old, new, change, location, why)
 
     def confirm(self, version: Mapping[str, str | None]) -> None:
         """Nothing to do: a commit never changes."""
@@ -193,10 +199,15 @@ class DeltaSource:
         parts = ((relation, "true", weight),)
         return DeltaChange(self._table, old, new, inserted, deleted, "change data feed", parts)
 
-    def _compared(self, old: str, new: str, change: LogChange, why: str) -> DeltaChange:
+    def _compared(self, old: str, new: str, change: LogChange, location: str, why: str) -> DeltaChange:
         # Either both sides are told by their files, or both are read whole.
         named = max(len(change.before), len(change.after)) <= _MOST_FILES_NAMED
-        sides = ((old, change.before, "-1L"), (new, change.after, "1L"))
+        before, after = ({whole(location, path) for path in side} for side in (change.before, change.after))
+        if before:
+            # Removed under another spelling, a file is still there: what is on both sides cancels out.
+            spelled = {whole(location, it) for it in {*change.before, *change.after} if has_spellings(it)}
+            before, after = before | spelled, after | spelled
+        sides = ((old, before, "-1L"), (new, after, "1L"))
         selects = tuple(
             (self.rows(self._table, version), _in_files(files) if named else "true", weight)
             for version, files, weight in sides
@@ -223,15 +234,22 @@ class DeltaSource:
         )
         return _rows(change.after.values()), gone
 
-    def _sort_out_described_anew(self, change: LogChange, old: str) -> None:
+    def _sort_out_described_anew(self, change: LogChange, old: str, location: str) -> None:
         """A file may be added again, rows and all, for the sake of its statistics: that has not changed it;
         and if it went after that, it was there before."""
         if not change.rewritten and not change.gone:
             return
-        there = self._spark.sql(f"SELECT * FROM {self.rows(self._table, old)}").inputFiles()
-        was_there = {
-            path for path in (*change.rewritten, *change.gone) if any(_is(path, file) for file in there)
-        }
+        listed = self._spark.sql(f"SELECT * FROM {self.rows(self._table, old)}").inputFiles()
+        there = {one_slash(file) for file in listed}
+        removed = [whole(location, path) for path in change.before]
+        if removed and there.isdisjoint(removed):
+            raise SourceError(
+                f"table {self._table}: none of the files that it lost since version {old} was there, "
+                f"{removed[0]} for one; there was {min(there, default='none')}",
+                code="VK-SOURCE-DIVERGED",
+                hint="refresh the views that read it with policy full",
+            )
+        was_there = [path for path in (*change.rewritten, *change.gone) if whole(location, path) in there]
         for path in was_there:
             if path in change.gone:
                 change.before.setdefault(path, change.gone[path])
@@ -240,7 +258,7 @@ class DeltaSource:
 
     def _are_there(self, location: str, paths: Iterable[str]) -> bool:
         """Whether all of these files are there: VACUUM removes what the newest version does not need."""
-        found = [escaped(unquote(_url(location, path))) for path in paths]
+        found = [escaped(whole(location, path)) for path in paths]
         if not found:
             return True
         try:
@@ -278,22 +296,9 @@ def _rows(files: Iterable[DataFile]) -> int:
     return sum(file.rows for file in files)
 
 
-def _is(path: str, file: str) -> bool:
-    """Whether a file, as Spark names it, is the one that the log names by its path."""
-    return file.endswith("/" + path)
-
-
-def _in_files(files: Mapping[str, DataFile]) -> str:
-    """By the end of their paths, which is how the log names them."""
-    by_depth: dict[int, list[str]] = {}
-    for path in sorted(files):
-        by_depth.setdefault(path.count("/") + 1, []).append(literal(path))
-    return " OR ".join(
-        f"substring_index(_metadata.file_path, '/', -{depth}) IN ({', '.join(named)})"
-        for depth, named in by_depth.items()
-    )
-
-
-def _url(location: str, path: str) -> str:
-    """The log names files from the table's folder, or wholly where they lie elsewhere (a shallow clone)."""
-    return path if re.match(r"[A-Za-z0-9]+:/", path) else f"{location}/{path}"
+def _in_files(paths: Iterable[str]) -> str:
+    """Spark names files by URLs, too. Most need no decoding, and it takes its time."""
+    url = "_metadata.file_path"
+    decoded = f"replace(url_decode(replace({url}, '+', '%2B')), ':///', ':/')"
+    path = f"IF(contains({url}, '%') OR contains({url}, ':///'), {decoded}, {url})"
+    return f"{path} IN ({', '.join(map(literal, sorted(paths)))})"

@@ -2,16 +2,22 @@
 
 A commit is a file of JSON lines, one action each (Delta's protocol, *Actions*). ``dataChange: false`` marks
 files that were only rewritten: an OPTIMIZE moves rows, and changes none.
+
+The log names files by URLs, from the table's folder or whole (a shallow clone), and every writer encodes
+other characters. Delta itself takes two spellings for two files, so entries are told apart by them as they
+are written; where a file lies is what :func:`whole` makes of them.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -153,6 +159,34 @@ def read_actions(
         # Removes of a file come before its adds within a commit: a deletion vector replaces the file's entry.
         found[int(line["name"].split(".", 1)[0])].append(json.loads(line["value"]))
     return [sorted(found[version], key=lambda action: "add" in action) for version in wanted]
+
+
+def whole(location: str, path: str) -> str:
+    """Where a file lies, decoded, by the path that the log has of it.
+
+    >>> whole("s3://b/t", "p=M%C3%BC/x"), whole("s3://b/t", "s3://c/a+b"), whole("s3://b/t", "/x")
+    ('s3://b/t/p=Mü/x', 's3://c/a+b', 's3://b/x')
+    """
+    system = re.match(r"[^/]*:(//[^/]+)?", location)
+    if path.startswith("/") and system is not None:
+        return one_slash(system[0] + unquote(path))
+    return one_slash(
+        unquote(path) if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path) else f"{location}/{unquote(path)}"
+    )
+
+
+def one_slash(path: str) -> str:
+    """``file:///a`` and ``file:/a`` are the same."""
+    return path.replace(":///", ":/")
+
+
+def has_spellings(path: str) -> bool:
+    """Whether writers encode a path in different ways.
+
+    >>> has_spellings("p=1/part-0.parquet"), has_spellings("p=M%C3%BC/x"), has_spellings("p=Mü/x")
+    (False, True, True)
+    """
+    return re.fullmatch(r"[A-Za-z0-9_=.:/-]*", path) is None
 
 
 def _rows_told(commit: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from viewkeeper.sources.contract import Capabilities, Description, Shelf, Source
 from viewkeeper.sources.differential import NESTED, SEEDS, Differential, fingerprint, unique
 from viewkeeper.sources.drift import compare_schemas
 from viewkeeper.sources.extracted import Extracted, QueriedChange, as_problem
-from viewkeeper.sql.quoting import quote
+from viewkeeper.sql.quoting import literal, quote
 
 _COUNTED = "counted"
 """Under this name the number of rows is remembered, beside versions."""
@@ -37,6 +37,10 @@ _DRIVERS = {
     "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
 }
 """By the name in the URL. Java finds a driver by itself only if it was there when Java was started."""
+_NARROW = ("tinyint", "smallint", "int")
+"""What Spark takes SQLite's whole numbers for. They have 64 bits, of which it would drop the upper ones."""
+_TOO_WIDE = "a number of more than 32 bits"
+"""Marks the error of a number that does not fit a column that was declared before that was known."""
 _FETCH_ROWS = 10_000
 _BYTES_PER_ROW = 50
 
@@ -150,14 +154,28 @@ class JdbcSource(Extracted):
     def _checked(self) -> DataFrame:
         """The rows to keep, if the table still has the columns."""
         found = self._read()
-        drift = compare_schemas(self._columns, _columns_of(found), {column.name for column in self._columns})
+        there = tuple(self._as_declared(column) for column in _columns_of(found))
+        drift = compare_schemas(self._columns, there, {column.name for column in self._columns})
         if drift is not None:
             raise SourceError(
                 f"source {self._name}: {drift.message}",
                 code="VK-SOURCE-CHANGED",
                 hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
             )
-        return found.select(*(quote(column.name) for column in self._columns))
+        return found.selectExpr(*map(self._read_as, self._columns))
+
+    def _as_declared(self, column: SourceColumn) -> SourceColumn:
+        """Sources that were declared when SQLite's numbers were read narrow go on so."""
+        before = {each.name.casefold(): each.type for each in self._columns}.get(column.name.casefold())
+        known = self._is_sqlite and before in _NARROW and column.type == "bigint"
+        return replace(column, type=before) if known and before is not None else column
+
+    def _read_as(self, column: SourceColumn) -> str:
+        name = quote(column.name)
+        if not (self._is_sqlite and column.type in _NARROW):
+            return name
+        fits = f"coalesce(try_cast({name} AS {column.type}), raise_error({literal(_TOO_WIDE)}))"
+        return f"IF({name} IS NULL, NULL, {fits}) AS {name}"
 
     def _read(self) -> DataFrame:
         """The rows to keep."""
@@ -174,10 +192,20 @@ class JdbcSource(Extracted):
             "password": self._options.secret(),
         }
         told = {key: value for key, value in given.items() if value is not None}
+        reader = self._spark.read.format("jdbc").options(**told)
         try:
-            return self._spark.read.format("jdbc").options(**told).load()
+            found = reader.load()
+            narrow = [column.name for column in _columns_of(found) if column.type in _NARROW]
+            if narrow and self._is_sqlite:
+                wide = ", ".join(f"{quote(name)} BIGINT" for name in narrow)
+                found = reader.option("customSchema", wide).load()
+            return found
         except Exception as error:
             raise self._refused(error) from None
+
+    @property
+    def _is_sqlite(self) -> bool:
+        return self._options.url.casefold().startswith("jdbc:sqlite:")
 
     def _told(self, query: DataFrame) -> list[int | None]:
         try:
@@ -187,6 +215,13 @@ class JdbcSource(Extracted):
 
     def _refused(self, error: Exception) -> SourceError:
         """What the driver said, without anything that we told it."""
+        if f"[USER_RAISED_EXCEPTION] {_TOO_WIDE}" in str(error):
+            return SourceError(
+                f"source {self._name}: {self._options.table} has numbers of more than 32 bits, "
+                "and was declared when they were read as INT",
+                code="VK-SOURCE-CHANGED",
+                hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
+            )
         said = str(error).strip().splitlines()
         what = next(
             (line for line in said if "Exception" in line or "Error" in line), said[0] if said else ""
