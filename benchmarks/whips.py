@@ -57,6 +57,8 @@ V_SFW = f"SELECT l_orderkey, l_linenumber, c_custkey, l_extendedprice, n_name {Q
 
 OTHER_PART = "l_partkey = l_partkey + IF(l_partkey % 2 = 0, 1, -1)"
 """All that LO_2 shows of a line is its part."""
+OTHER_PRICE = "l_extendedprice = l_extendedprice + 0.01"
+"""V_SFW and V_SFWG show no quantity."""
 
 CNT = "TBLPROPERTIES ('viewkeeper.representation' = 'cnt')"
 DUP = "TBLPROPERTIES ('viewkeeper.representation' = 'dup')"
@@ -161,7 +163,7 @@ class Lake:
         self.wh.options = vk.Options(install=way.method)
         taken = []
         for _ in range(WARM_UP + self.rounds):
-            self.change(table, percent, (OTHER_PART,) if upper else ())
+            self.change(table, percent, (OTHER_PART if upper else OTHER_PRICE,))
             with _looking_up() if way.by_value else nullcontext():
                 epoch = self.wh.refresh(policy=way.policy)
             timed = next(

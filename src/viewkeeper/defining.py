@@ -302,13 +302,12 @@ def _laid_out(
 
 def _with_columns_listed(view: KnownView) -> KnownView:
     """Names, ``*`` and NATURAL JOIN mean the columns that the tables have today, whatever is added later: an
-    added column could take the place of one around a subquery, or of one to the left in the select list."""
+    added column could take the place of one around a subquery, or of one to the left in the select list. (All
+    of them are used where the query tells columns by their place.)"""
     words = {token.text.casefold() for token in tokenize(view.definition.query).tokens}
     listed: dict[str, str] = {}
     for table, facts in view.sources.items():
-        wanted = words | {
-            name.casefold() for name in facts["used"]
-        }  # all, where it tells them by their place
+        wanted = words | {name.casefold() for name in facts["used"]}
         columns = [name for name, _, _ in facts["columns"] if name.casefold() in wanted]
         listed[table] = ", ".join(quote(name) for name in columns) or "1"
     parts: list[str | TableHole] = []
