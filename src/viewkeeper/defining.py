@@ -139,12 +139,12 @@ def define(
         analysis = with_expectations(definition, analysis, read)
     columns = _named(definition, referee(without_qualify(tokenize(definition.query)).sql))
     if analysis.relation is not None:
-        analysis = replace(analysis, relation=with_union_types(analysis.relation, _types(referee)))
-    if analysis.relation is not None:
-        relation = reading(with_exact_moments(analysis.relation, _types(referee)), kept)
-        if relation != analysis.relation:
+        types = _types(referee)
+        typed = with_union_types(analysis.relation, types)
+        relation, text = reading(with_exact_moments(typed, types), kept), analysis.text
+        if relation != typed:
             text = query_text(tokenize(print_relation(relation)), resolve)
-            analysis = replace(analysis, relation=relation, text=text)
+        analysis = replace(analysis, relation=relation, text=text)
     swept = None
     if any(table in remote for table in analysis.tables):
         swept = swept_join(name, analysis, remote)

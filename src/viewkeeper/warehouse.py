@@ -156,6 +156,8 @@ class Warehouse(Overview):
 
     def _read(self, text: str, epoch: int | None) -> DataFrame:
         library = self._library(epoch)
+        if epoch is not None:
+            refuse_unpinned(text, library, self._where())
         query, views = pinned(text, library, self._where())
         self._engine.see(snapshots_of(library, views))
         return self._engine.read(query, epoch)
@@ -386,9 +388,7 @@ class WarehouseAt:
 
     def sql(self, query: str) -> DataFrame:
         """Run a query with every view as it was at the epoch."""
-        warehouse = self._warehouse
-        refuse_unpinned(query, warehouse._library(self.epoch), warehouse._where())
-        return warehouse._read(query, self.epoch)
+        return self._warehouse._read(query, self.epoch)
 
 
 def connect(

@@ -79,6 +79,10 @@ class SqlText:
             and (token.token_type == TokenType.VAR or token.text.isidentifier())
         )
 
+    def is_distinct_from(self, index: int) -> bool:
+        """Whether the FROM there is the last word of IS [NOT] DISTINCT FROM."""
+        return self.word(index - 1) == "DISTINCT" and self.word(index - 2) in ("IS", "NOT")
+
     def word(self, index: int) -> str:
         """The token's text in upper case if it is a bare word or sign; empty for quoted names, strings
         and beyond the end."""

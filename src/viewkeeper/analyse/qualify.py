@@ -50,8 +50,7 @@ def _select(text: SqlText, qualify: int) -> tuple[int, int] | None:
         depth += {")": 1, "(": -1}.get(word, 0)
         if depth < 0:
             return None
-        compares = text.word(index - 1) == "DISTINCT" and text.word(index - 2) in ("IS", "NOT")
-        if depth == 0 and word == "FROM" and not compares:
+        if depth == 0 and word == "FROM" and not text.is_distinct_from(index):
             source = index
         if depth == 0 and word == "SELECT":
             return None if source is None else (index, source)

@@ -131,8 +131,7 @@ class _Finder:
 
     def _is_clause(self, index: int) -> bool:
         """Whether this FROM is neither a name nor part of IS [NOT] DISTINCT FROM."""
-        compares = self.text.word(index - 1) == "DISTINCT" and self.text.word(index - 2) in ("IS", "NOT")
-        return not compares and self.text.word(index + 1) != "."
+        return not self.text.is_distinct_from(index) and self.text.word(index + 1) != "."
 
     def _table_query(self, index: int, frame: _Frame, *, starts: bool) -> None:
         if starts or self.text.word(index - 1) in _SET_WORDS or (frame.is_query and not frame.in_from):
