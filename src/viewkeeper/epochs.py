@@ -34,7 +34,7 @@ from viewkeeper.install import storage
 from viewkeeper.install.bags import BY_VALUE
 from viewkeeper.install.publish import EPOCH_PROPERTY, Head
 from viewkeeper.kept_deltas import drop_kept, drop_tables, install_only, record
-from viewkeeper.learning import told, whole
+from viewkeeper.learning import told
 from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.records import (
     Chore,
@@ -157,7 +157,10 @@ class EpochRunner:
             new = NewPropagation(
                 epoch,
                 CODEC.encode(install_only(work.plan)),  # type: ignore[arg-type]  # a tagged object
-                {view: record(table, executor.outcomes[view]) for view, table in tables.items()},
+                {
+                    view: record(table, executor.outcomes[view], executor.counted)
+                    for view, table in tables.items()
+                },
             )
             self._ledger.keep(lease, new, [] if before is None else drop_kept(before))
         self.finish_chores()
@@ -213,7 +216,7 @@ class EpochRunner:
             self._require_all(written, heads)
             self._require_own_base(lease, installs, heads)
             work.confirm()
-            new = self._new_epoch(epoch, branch, work, executor.outcomes, heads)
+            new = self._new_epoch(epoch, branch, work, executor, heads)
             record = self._ledger.publish(lease, new)
         record.seconds[Phase.PUBLISH.value] = work.seconds[Phase.PUBLISH.value]
         return record
@@ -269,9 +272,10 @@ class EpochRunner:
         epoch: int,
         branch: str,
         work: Work,
-        outcomes: Mapping[str, Outcome],
+        executor: Executor,
         heads: Mapping[str, Head],
     ) -> NewEpoch:
+        outcomes = executor.outcomes
         snapshots = {
             name: heads[view.storage].snapshot if view.storage in heads else view.snapshot
             for name, view in work.inputs.items()
@@ -302,7 +306,7 @@ class EpochRunner:
             source_versions={table: version or "" for table, version in work.plan.versions},
             states=tuple(states),
             refreshes=tuple(
-                _refresh(plan, outcomes.get(plan.view), heads, work.inputs[plan.view])
+                _refresh(plan, outcomes.get(plan.view), executor.counted, heads, work.inputs[plan.view])
                 for plan in work.plan.views
                 if plan.view not in work.without_data
             ),
@@ -373,7 +377,11 @@ class EpochRunner:
 
 
 def _refresh(
-    plan: ViewPlan, outcome: Outcome | None, heads: Mapping[str, Head], view: ViewInput
+    plan: ViewPlan,
+    outcome: Outcome | None,
+    counted: Mapping[str, int],
+    heads: Mapping[str, Head],
+    view: ViewInput,
 ) -> ViewRefreshRecord:
     estimates: dict[str, Any] = {"work_incremental": plan.work.incremental, "work_full": plan.work.full}
     if plan.prices:
@@ -407,7 +415,6 @@ def _refresh(
             plan.view, plan.strategy.value, installed, plan.reason, rows, rows, None, None,
             outcome.compute_seconds, outcome.install_seconds, estimates, derived_from=plan.derived_from,
         )  # fmt: skip
-    counted = {**outcome.parts, **(whole(plan, counts.total) if is_bag else {})}
     estimates["parts"] = told(plan, counted)
     return ViewRefreshRecord(
         plan.view, plan.strategy.value, installed, plan.reason, counts.total, counts.inserted,

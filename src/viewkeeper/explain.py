@@ -10,6 +10,7 @@ from viewkeeper.analyse.analysis import Reason
 from viewkeeper.install import bags, groups, overwrite, replacing
 from viewkeeper.install.counts import Counts
 from viewkeeper.integrate.prices import RemotePrice
+from viewkeeper.learning import held
 from viewkeeper.ledger.records import EpochRecord
 from viewkeeper.library import Library
 from viewkeeper.markup import block, code, folded, html
@@ -109,8 +110,10 @@ def explain_view(
     priced: RemotePrice | None = None,
     state: Sequence[str] = (),
     planned: str | None = None,
+    actual: Sequence[Mapping[int, int]] = (),
 ) -> Explanation:
-    """The explanation of one view out of a plan; ``planned``: when that was carried out, if it was."""
+    """The explanation of one view out of a plan; ``planned``: when that was carried out, if it was, and
+    ``actual``: what the deltas of its joins' relations held then."""
     view = plan.view(name)
     steps = told_steps(plan, name)
     sql = "\n\n".join(f"-- {step.title}\n{text}" for step in steps for text in step.sql)
@@ -130,8 +133,8 @@ def explain_view(
         head += ["  remote", *(f"    {line}" for line in priced.lines())]
     if state:
         head += ["  state", *(f"    {line}" for line in state)]
-    for each in view.propagations:
-        head += ["  joins", *(f"    {line}" for line in each.lines())]
+    for each, rows in zip(view.propagations, actual or [{}] * len(view.propagations), strict=True):
+        head += ["  joins", *(f"    {line}" for line in each.lines(rows))]
     lines = [*head, "  steps", *(line for at, step in enumerate(steps, 1) for line in _told(at, step))]
     why = str(reason) if reason else view.reason
     strategy = Strategy.UNCHANGED if hypothetical else view.strategy
@@ -156,7 +159,9 @@ def explain_stored(name: str, record: EpochRecord, reason: Reason | None) -> Exp
     when = record.published_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     plan: EpochPlan = CODEC.decode(record.plan)
     planned = f"for epoch {record.id}, published {when}"
-    return explain_view(name, plan, reason, None, hypothetical=False, planned=planned)
+    told_of = next((each.estimates for each in record.views if each.view == name), {})
+    actual = held(plan.view(name), told_of)
+    return explain_view(name, plan, reason, None, hypothetical=False, planned=planned, actual=actual)
 
 
 def _plan_lines(plan: EpochPlan) -> Iterator[str]:

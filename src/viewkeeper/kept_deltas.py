@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from viewkeeper.execute.executor import KeptDelta, Outcome
@@ -37,13 +37,14 @@ def kept_deltas(propagation: Propagation) -> dict[str, KeptDelta]:
             Counts(kept["inserted"], kept["deleted"], kept["updated"], kept["recomputed"]),
             kept["seconds"],
             kept.get("violations", {}),
+            kept.get("counted", {}),
         )
         for view, kept in propagation.tables.items()
     }
 
 
-def record(table: str, outcome: Outcome) -> dict[str, object]:
-    """A kept delta as the ledger takes it."""
+def record(table: str, outcome: Outcome, counted: Mapping[str, int]) -> dict[str, object]:
+    """A kept delta as the ledger takes it. ``counted``: the rows of the results that it was made of."""
     counts = outcome.counts
     return {
         "table": table,
@@ -53,6 +54,7 @@ def record(table: str, outcome: Outcome) -> dict[str, object]:
         "recomputed": counts.recomputed,
         "seconds": outcome.compute_seconds,
         "violations": outcome.violations,
+        "counted": dict(counted),
     }
 
 

@@ -53,30 +53,41 @@ class Estimate:
 
 
 def told(plan: ViewPlan, counted: Mapping[str, int]) -> list[dict[str, Any]]:
-    """For the ledger: every part that was counted, with what it was estimated to hold."""
+    """For the ledger: every part of the view's joins that was counted, with what it was estimated to hold.
+    ``counted``: the rows of the epoch's results, by their names, where they are known."""
     found = []
-    for propagation in plan.propagations:
-        estimated, uncorrected = dict(propagation.rows), dict(propagation.uncorrected)
-        for relations, rows in estimated.items():
-            part = propagation.name(relations)
-            if part in counted:
+    for join, propagation in enumerate(plan.propagations):
+        actual = {mask: counted[name] for mask, name in propagation.counting if name in counted}
+        uncorrected = dict(propagation.uncorrected)
+        for relations, rows in dict(propagation.rows).items():
+            if relations in actual:
                 found.append(
                     {
-                        "part": part,
+                        "join": join,
+                        "relations": relations,
+                        "part": propagation.name(relations),
                         "estimated": rows,
                         "uncorrected": uncorrected[relations],
-                        "actual": counted[part],
+                        "actual": actual[relations],
                     }
                 )
     return found
 
 
-def whole(plan: ViewPlan, rows: int) -> dict[str, int]:
-    """A view that is nothing but a join: its delta is that of all the relations."""
-    if len(plan.propagations) != 1:
-        return {}
-    (propagation,) = plan.propagations
-    return {propagation.name((1 << len(propagation.inputs)) - 1): rows}
+def held(plan: ViewPlan, told_of: Mapping[str, Any]) -> list[dict[int, int]]:
+    """For each join of the view, how many rows the delta of which of its relations (a bit mask) held in the
+    epoch that carried the plan out, from what the ledger keeps of it."""
+    found: list[dict[int, int]] = []
+    for join, propagation in enumerate(plan.propagations):
+        # Older ledgers knew parts by their names alone.
+        by_name = {each["part"]: each["actual"] for each in told_of.get("parts", ()) if "join" not in each}
+        masks = {mask: propagation.name(mask) for mask, _ in propagation.rows}
+        actual = {mask: by_name[name] for mask, name in masks.items() if name in by_name}
+        actual |= {
+            each["relations"]: each["actual"] for each in told_of.get("parts", ()) if each.get("join") == join
+        }
+        found.append(actual)
+    return found
 
 
 def estimates(ledger: Ledger, view: str | None = None, limit: int | None = None) -> list[Estimate]:
@@ -181,17 +192,25 @@ def _last_told(told_of: Iterable[tuple[int, str, Mapping[str, Any]]], what: str)
 
 def lessons(told_of: Iterable[tuple[int, str, Mapping[str, Any]]]) -> dict[str, dict[str, Counted]]:
     """Of each view and part what was counted last; but for what was counted before a surprise: when a delta
-    held far more or less than expected, the data has changed its nature, and the parts are counted again."""
+    held far more or less than expected, the data has changed its nature, and the parts are counted again.
+
+    The delta of a single table teaches nothing: it is known beforehand, or how well differs each time.
+    """
     found: dict[str, dict[str, Counted]] = {}
     surprised: set[str] = set()
     for _, view, estimated in told_of:  # newest first
-        parts = [] if view in surprised else estimated.get("parts", ())
+        told_ = () if view in surprised else estimated.get("parts", ())
+        parts = [each for each in told_ if not _is_single(each)]
         for each in parts:
             counted = Counted(each["uncorrected"], each["actual"])
             found.setdefault(view, {}).setdefault(each["part"], counted)
         if any(_surprising(Counted(each["estimated"], each["actual"])) for each in parts):
             surprised.add(view)
     return found
+
+
+def _is_single(part: Mapping[str, Any]) -> bool:
+    return "relations" in part and int(part["relations"]).bit_count() == 1
 
 
 def _surprising(counted: Counted) -> bool:

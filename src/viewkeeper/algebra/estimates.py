@@ -134,16 +134,15 @@ def _before_and_after(rows: int | None) -> list[int | None]:
 def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinSizes:
     """What a join's inputs and their deltas hold, as far as it is known; the rest is guessed."""
     inputs = []
+    names = _names(relation)
     for at, (child, has_changed) in enumerate(zip(relation.inputs, changed, strict=True)):
         alone = conditions_alone(relation, at)
         known, changed_rows = size(child, leaves), delta_size(child, leaves)
         rows = float(UNKNOWN_ROWS if known is None else known)
         delta = rows / _UNKNOWN_SHARE if changed_rows is None else float(changed_rows)
-        tables = ", ".join(scan.table.rsplit(".", 1)[-1] for scan in scans(child))
-        name = tables if isinstance(child, Scan) else f"[{tables}]"
         inputs.append(
             JoinInput(
-                name,
+                names[at],
                 frozenset(child.columns),
                 rows,
                 rows,
@@ -154,6 +153,18 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
             )
         )
     return JoinSizes(tuple(inputs), relation.conjuncts, leaves.corrections)
+
+
+def _names(relation: Join) -> list[str]:
+    """What the inputs of a join are called: by their tables, and numbered where these are the same, for what
+    is learned of one part is not to be taken for another."""
+    names: list[str] = []
+    for child in relation.inputs:
+        tables = ", ".join(scan.table.rsplit(".", 1)[-1] for scan in scans(child))
+        name = tables if isinstance(child, Scan) else f"[{tables}]"
+        before = sum(each.partition(" #")[0] == name for each in names)
+        names.append(f"{name} #{before + 1}" if before else name)
+    return names
 
 
 def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, float]:

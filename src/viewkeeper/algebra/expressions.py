@@ -118,8 +118,14 @@ def changes(tree: Tree, changed: Sequence[bool]) -> bool:
     return any(changed[place] for place in places(members(tree)))
 
 
-def accesses(expression: Expression, changed: Sequence[bool], without: Collection[int] = ()) -> list[int]:
-    """How often each relation is read, its delta apart. ``without``: parts whose terms are left out.
+def accesses(
+    expression: Expression,
+    changed: Sequence[bool],
+    without: Collection[int] = (),
+    given: Collection[int] = (),
+) -> list[int]:
+    """How often each relation is read, its delta apart. ``without``: parts whose terms are left out;
+    ``given``: sets whose delta is there already, so that nothing is read for it.
 
     In a tree that is, on the way from the relation to the root, the number of changed siblings of each node
     (Section 3.2). Figure 1 (a), and (b), which is the n-term expression:
@@ -130,24 +136,35 @@ def accesses(expression: Expression, changed: Sequence[bool], without: Collectio
     [5, 5, 5, 5, 5, 5]
     >>> accesses(all_terms([True] * 6), [True] * 6)
     [31, 31, 31, 31, 31, 31]
+
+    With Δ(R1 ⋈ R2) given:
+
+    >>> accesses(Node((Node((0, 1)), 2)), [True] * 3, given=[0b011])
+    [1, 1, 1]
     """
     if isinstance(expression, Terms):
         columns = zip(*expression.terms, strict=True)
         return [sum(operand is not Operand.DELTA for operand in column) for column in columns]
     counts = [0] * len(changed)
-    _count(expression, changed, without, counts)
+    _count(expression, changed, without, given, counts)
     return counts
 
 
-def _count(tree: Tree, changed: Sequence[bool], without: Collection[int], counts: list[int]) -> None:
-    if isinstance(tree, int):
+def _count(
+    tree: Tree,
+    changed: Sequence[bool],
+    without: Collection[int],
+    given: Collection[int],
+    counts: list[int],
+) -> None:
+    if isinstance(tree, int) or members(tree) in given:
         return
     terms = [changes(part, changed) and members(part) not in without for part in tree.parts]
     for part, has_term in zip(tree.parts, terms, strict=True):
         for place in places(members(part)):
             counts[place] += sum(terms) - has_term
         if has_term:
-            _count(part, changed, without, counts)
+            _count(part, changed, without, given, counts)
 
 
 def cost(

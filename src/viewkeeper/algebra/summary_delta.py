@@ -163,18 +163,20 @@ def touched_by_summary_delta(
     insert_only: bool,
     few: bool = False,
     remembered: bool = False,
+    counts: bool = False,
 ) -> Relation:
     """T from the stored groups, with their identity, and ``sd``.
 
     ``sd`` is read twice, so share it first; unless the stored groups are ``few``: then all of them are
     combined with it, and those that it does not touch are left out afterwards. ``remembered``: T also tells
-    what each group was (:func:`groups_before`).
+    what each group was (:func:`groups_before`); ``counts``: at least how many rows it had.
     """
     few = few and bool(groups.keys)
     touched = restrict(stored, Project(sd, keep(groups.keys))) if groups.keys and not few else stored
     may_go = [] if insert_only else fragile(groups.kept)
     names = [kept.name for kept in groups.all_kept]
-    old = groups.all_kept if remembered else may_go
+    told = groups.all_kept if remembered else (_COUNT_ROWS,) if counts else ()
+    old = (*told, *(kept for kept in may_go if kept not in told))
     before = [Named(_was(kept), column(kept.name)) for kept in old]
     before += [_null(groups, kept, name) for kept in may_go for name in (_came(kept), gone(kept.name))]
     change = [_null(groups, kept, _was(kept)) for kept in old]
@@ -206,8 +208,7 @@ def touched_by_summary_delta(
     combined: Relation = Aggregate(both, groups.keys, tuple(calls))
     if few:
         combined = Filter(combined, compose(column(_IS), " = 1"))
-    was = [_was(kept) for kept in groups.all_kept] if remembered else []
-    return _with_operation(groups, combined, is_there, lost, was)
+    return _with_operation(groups, combined, is_there, lost, [_was(kept) for kept in told])
 
 
 def groups_before(groups: Groups, touched: Relation) -> Relation:
@@ -216,6 +217,12 @@ def groups_before(groups: Groups, touched: Relation) -> Relation:
     return Project(
         there, (*keep(groups.keys), *(Named(kept.name, column(_was(kept))) for kept in groups.all_kept))
     )
+
+
+def rows_that_came(*, in_parts: bool) -> str:
+    """How many rows came into all groups of a T that ``counts``, if none went."""
+    before = "0" if in_parts else f"coalesce(sum({_was(_COUNT_ROWS)}), 0)"  # parts were nothing before
+    return f"coalesce(sum({GROUP_COUNT}), 0) - {before}"
 
 
 def _was(kept: Kept) -> str:

@@ -20,7 +20,7 @@ from viewkeeper.algebra.relations import Relation
 from viewkeeper.algebra.rules.touched_rows import TouchedKeys
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.algebra.sharpening import Profile, sharpened
-from viewkeeper.algebra.summary_delta import OPERATION
+from viewkeeper.algebra.summary_delta import OPERATION, rows_that_came
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
@@ -70,8 +70,6 @@ class Outcome:
     own_compute_seconds: float = 0.0
     """Its share of the time in which other steps ran, too; likewise:"""
     own_install_seconds: float = 0.0
-    parts: dict[str, int] = field(default_factory=dict)
-    """Rows of the deltas of parts of its joins, where they were counted."""
     violations: dict[str, int] = field(default_factory=dict)
     """Rows that came and broke an expectation."""
     keeps_all: bool = False
@@ -90,13 +88,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class KeptDelta:
-    """A delta that was computed before, in a table: what was counted in it, how long it took, and how many
-    rows broke an expectation."""
+    """A delta that was computed before, in a table: what was counted in it, how long it took, how many rows
+    broke an expectation, and the rows of the results that it was made of, where they are known."""
 
     table: str
     counts: Counts
     seconds: float
     violations: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
 
 
 class Executor:
@@ -120,6 +119,8 @@ class Executor:
         self._lock = threading.Lock()
         self._time = SharedTime()
         self.outcomes: dict[str, Outcome] = {}
+        self.counted: dict[str, int] = {}
+        """The rows of the results, by their names, where they were counted anyway."""
         self._extracting: tuple[float, float] | None = None
         self.failed_view: str | None = None
 
@@ -175,6 +176,7 @@ class Executor:
                 own_compute_seconds=delta.seconds,
                 violations=dict(delta.violations),
             )
+            self.counted.update(delta.counted)
 
     def install(self, steps: Sequence[Step], context: InstallContext) -> dict[str, Head]:
         """Install what was computed, each view on the epoch's branch of its storage; where the branches that
@@ -274,15 +276,14 @@ class Executor:
         staged = self._staging.stage(session, step.name, rows, self._changed(step.view))
         if not step.looked_up and step.counts is None:
             return
-        counted = self._profile(step, staged, self._changed(step.view))
-        if step.counts is not None:
-            self._outcome(step.view).parts[step.counts] = counted
+        self._profile(step, staged, self._changed(step.view))
 
     def _profile(self, step: Extract | Share, staged: DataFrame, expected: int | None) -> int:
         """Compute what is staged, and let the steps that read it know of it; how many rows it has."""
         known = profile(staged, step.looked_up, few=expected is not None and expected <= FEW_KEYS)
         with self._lock:
             self._profiles[step.name] = known
+            self.counted[step.name] = known.rows
         return known.rows
 
     def _rows(self, session: SparkSession, relation: Relation) -> DataFrame:
@@ -304,9 +305,12 @@ class Executor:
             f"count_if({OPERATION} = 'U') AS updated",
             f"count_if({OPERATION} = 'R') AS recompute",
             f"coalesce(min({GROUP_COUNT}), 0) AS least",
+            *([f"{rows_that_came(in_parts=step.in_parts)} AS came"] if step.counts else []),
         ).collect()[0]
         if counted["least"] < 0 and not step.in_parts:
             raise _negative(step.view, f"a group would hold {counted['least']} rows")
+        if step.counts:
+            self._count(step.name, int(counted["came"]))
         marked = int(counted["recompute"])
         if marked:
             assert step.recomputed is not None
@@ -321,6 +325,7 @@ class Executor:
         rows = self._rows(session, step.relation)
         counts = self._stage_bag(session, step, rows)
         if step.reserve is None:
+            self._count(step.name, counts.total)
             return counts
         before = session.sql(bags.count_stored(step)).collect()[0][0]
         remaining = before + counts.inserted - counts.deleted
@@ -402,6 +407,10 @@ class Executor:
         found = self._staging.stage(session, step.victims, victims).count()
         if found != deleted:
             raise _negative(step.view, f"{deleted} rows to delete, {found} of them stored")
+
+    def _count(self, name: str, rows: int) -> None:
+        with self._lock:
+            self.counted[name] = rows
 
     def _outcome(self, view: str) -> Outcome:
         with self._lock:

@@ -100,8 +100,9 @@ class CommonDeltas:
 
     def delta(
         self, problem: Problem, relations: int, compute: Callable[[Join, str, int], Staged]
-    ) -> Delta | None:
-        """Δ(⋈P) under the view's names, if it is common; computed when it is first asked for."""
+    ) -> tuple[Staged, Delta] | None:
+        """Δ(⋈P) as it is staged, and under the view's names, if it is common; computed when it is first asked
+        for."""
         found = problem.common(relations) if self.chosen else None
         if found is None or found[0] not in self.chosen:
             return None
@@ -114,7 +115,7 @@ class CommonDeltas:
             self._staged[common] = made, dict(join.names)
         staged, names = self._staged[common]
         mine = [Named(name, column(names[shared])) for name, shared in local.names.items()]
-        return Delta(Project(staged, (*mine, *keep([WEIGHT]))))
+        return staged, Delta(Project(staged, (*mine, *keep([WEIGHT]))))
 
 
 def choose_common(problems: Sequence[Problem]) -> dict[CommonPart, frozenset[tuple[str, str]]]:

@@ -74,24 +74,25 @@ class Draft:
         this very epoch."""
         return self.situation.changes.get(self.span(view, table)) if table in view.vector else None
 
-    def leaves(
-        self, view: ViewInput, changed_rows: int | None = None, common: CommonDeltas | None = None
-    ) -> ViewLeaves:
+    def leaves(self, view: ViewInput, changed_rows: int | None = None) -> ViewLeaves:
         """What stands for tables in the rules, for this view."""
-        parents = {
-            table: (self.inputs[table], self.outcomes[table])
-            for table in view.analysis.tables
-            if table in self.inputs
-        }
-        return ViewLeaves(view, self, parents, changed_rows, self.common if common is None else common)
+        return ViewLeaves(view, self, self._parents(view), changed_rows, self.common)
 
-    def compute_common(self, view: ViewInput, relation: Join, what: str, rows: int) -> Staged:
+    def _parents(self, view: ViewInput) -> dict[str, tuple[ViewInput, ParentOutcome]]:
+        tables = (table for table in view.analysis.tables if table in self.inputs)
+        return {table: (self.inputs[table], self.outcomes[table]) for table in tables}
+
+    def compute_common(
+        self, view: ViewInput, relation: Join, what: str, rows: int, counts: str | None
+    ) -> Staged:
         """Add the steps that compute the delta of a part that several views need."""
         self.extract_for(view, scans(relation))
-        leaves = self.leaves(view, rows, self.common.smaller(len(relation.inputs)))
+        smaller = self.common.smaller(len(relation.inputs))
+        # No view would be told what the parts of it held: they would be counted in every epoch.
+        leaves = ViewLeaves(view, self, self._parents(view), rows, smaller, counts_parts=False)
         change = delta(relation, leaves)
         assert change is not None, "something changed"
-        return leaves.share(change.relation, what)
+        return leaves.share(change.relation, what, counts=counts)
 
     def applied(self, table: str) -> ViewInput | None:
         """The view of this name, if its new rows are nowhere but in its old ones and its change."""

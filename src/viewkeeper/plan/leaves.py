@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from viewkeeper.algebra.conditions import is_on_table, stored_predicate
+from viewkeeper.algebra.conditions import conditions_alone, is_on_table, stored_predicate
 from viewkeeper.algebra.deltas import Delta, apply, change_between, consolidate, deleted, inserted, plus
 from viewkeeper.algebra.empty_terms import Extents, left_out
 from viewkeeper.algebra.estimates import known_sum
@@ -59,8 +59,11 @@ class Bench(Protocol):
     def name(self, what: str) -> str:
         """A new name to stage something under."""
 
-    def compute_common(self, view: ViewInput, relation: Join, what: str, rows: int) -> Staged:
-        """Add the steps that compute the delta of a part that several views need."""
+    def compute_common(
+        self, view: ViewInput, relation: Join, what: str, rows: int, counts: str | None
+    ) -> Staged:
+        """Add the steps that compute the delta of a part that several views need; ``counts``: what the view
+        calls it, if its rows are to be counted."""
 
 
 class ViewLeaves:
@@ -73,6 +76,8 @@ class ViewLeaves:
         parents: Mapping[str, tuple[ViewInput, ParentOutcome]],
         changed_rows: int | None,
         common: CommonDeltas,
+        *,
+        counts_parts: bool = True,
     ) -> None:
         self._view = view
         self._bench = bench
@@ -81,7 +86,9 @@ class ViewLeaves:
         # What a rule shares are keys or groups of the changed rows: there are at most as many.
         self._changed_rows = changed_rows
         self._common = common
-        self.propagations: list[Propagation] = []
+        self._counts_parts = counts_parts
+        self._propagations: list[tuple[Join, Propagation]] = []
+        self._counting: dict[Join, dict[int, str]] = {}
 
     def old(self, scan: Scan) -> Relation:
         """The rows that the view was last computed from."""
@@ -183,8 +190,41 @@ class ViewLeaves:
             problem,
             lambda given: propagation(sizes, self._situation.options.joins, given, self._counted, empty),
         )
-        self.propagations.append(chosen)
+        self._propagations.append((relation, chosen))
         return chosen.expression
+
+    def propagations(self, whole: str | None = None) -> tuple[Propagation, ...]:
+        """What was chosen for the joins, each with the results that tell what its sets hold. ``whole``: the
+        result that holds all that came out, if the rule adds nothing to a join and takes nothing away."""
+        is_alone = len(self._propagations) == 1
+        return tuple(
+            replace(chosen, counting=tuple(self._told_by(relation, chosen, whole if is_alone else None)))
+            for relation, chosen in self._propagations
+        )
+
+    def _told_by(self, relation: Join, chosen: Propagation, whole: str | None) -> Iterator[tuple[int, str]]:
+        for place, child in enumerate(relation.inputs):
+            # Under conditions of its own, less of the table's delta is joined than was extracted.
+            if (
+                chosen.changed[place]
+                and isinstance(child, Scan)
+                and conditions_alone(relation, place) is None
+            ):
+                name = self._delta_name(child)
+                if name is not None:
+                    yield 1 << place, name
+        counting = self._counting.get(relation, {})
+        yield from counting.items()
+        everything = (1 << len(relation.inputs)) - 1
+        if whole is not None and everything not in counting:
+            yield everything, whole
+
+    def _delta_name(self, scan: Scan) -> str | None:
+        """The result that is the delta of a table, and nothing else."""
+        step = self._bench.extracts.get(self._span(scan.table))
+        if scan.table not in self._parents:
+            return None if step is None else step.name
+        return self._parents[scan.table][1].delta if step is None else None
 
     def extents(self, scan: Scan, column: str) -> Extents | None:
         """Of sources only."""
@@ -201,9 +241,10 @@ class ViewLeaves:
         """Counted once, so that it need not be guessed from then on."""
         problem = self._common.problems.get((self._view.name, relation))
         part = problem.sizes.name(relations) if problem is not None else None
-        if problem is None or part is None or part in self._counted:
+        if problem is None or part is None or not self._is_to_count(part):
             return delta
         name = self._bench.name("part")
+        self._counting.setdefault(relation, {})[relations] = name
         self._bench.add(Share(name, self._view.name, f"Δ({part})", delta.relation, counts=part))
         return Delta(_staged(name, delta.relation.columns, round(problem.sizes.delta(relations))))
 
@@ -211,21 +252,33 @@ class ViewLeaves:
     def _counted(self) -> Mapping[str, Counted]:
         return self._situation.learned.get(self._view.name, {})
 
+    def _is_to_count(self, part: str) -> bool:
+        return self._counts_parts and part not in self._counted
+
     def common_delta(self, relation: Join, relations: int) -> Delta | None:
         """Of what several views need; computed by whichever comes first."""
         problem = self._common.problems.get((self._view.name, relation))
         if problem is None:
             return None
-        return self._common.delta(
+        part = problem.sizes.name(relations)
+        counts = part if self._is_to_count(part) else None
+        found = self._common.delta(
             problem,
             relations,
-            lambda join, what, rows: self._bench.compute_common(self._view, join, what, rows),
+            lambda join, what, rows: self._bench.compute_common(self._view, join, what, rows, counts),
         )
+        if found is None:
+            return None
+        staged, change = found
+        self._counting.setdefault(relation, {})[relations] = staged.name
+        return change
 
-    def share(self, relation: Relation, what: str, parts: tuple[str, ...] = ()) -> Staged:
+    def share(
+        self, relation: Relation, what: str, parts: tuple[str, ...] = (), counts: str | None = None
+    ) -> Staged:
         """Stage it: the rule reads it more than once."""
         name = self._bench.name("shared")
-        self._bench.add(Share(name, self._view.name, what, relation, parts))
+        self._bench.add(Share(name, self._view.name, what, relation, parts, counts=counts))
         return _staged(name, relation.columns, self._changed_rows)
 
     def _span(self, table: str) -> Span:

@@ -12,7 +12,17 @@ from viewkeeper.algebra.estimates import SMALL_ROWS
 from viewkeeper.algebra.first_rows import first, up_to_last
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.preaggregation import preaggregation
-from viewkeeper.algebra.relations import Field, Filter, Project, Relation, SemiJoin, Staged, UnionAll, scans
+from viewkeeper.algebra.relations import (
+    Field,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    SemiJoin,
+    Staged,
+    UnionAll,
+    scans,
+)
 from viewkeeper.algebra.rules.delta import delta, insert_only
 from viewkeeper.algebra.rules.hanging import Tree
 from viewkeeper.algebra.rules.leaves import new
@@ -80,6 +90,10 @@ class PreparedChanges:
     derived_from: str | None
     cost: int | None
 
+    def tells_rows(self, groups: Groups) -> bool:
+        """Whether the groups, which count their rows, tell how many came out of the join below them."""
+        return self.insert_only and self.derived_from is None and is_but_a_join(groups.child)
+
 
 @dataclass(frozen=True, slots=True)
 class Maintaining:
@@ -132,7 +146,8 @@ class Maintaining:
         self._check(step.name, change)
         self._outcome(step.name)
         installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
-        return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
+        whole = step.name if is_but_a_join(relation) else None
+        return Maintained(installer, None, self.work.incremental, leaves.propagations(whole))
 
     def _replaced(self, relation: Relation, tree: Tree, leaves: ViewLeaves) -> Maintained | None:
         """KEYREPLACE: no delta is computed (:mod:`viewkeeper.algebra.rules.touched_rows`)."""
@@ -145,7 +160,7 @@ class Maintaining:
         draft.add(step)
         self._outcome(None)
         installer = draft.install(view, Installer.REPLACE_ROWS, step, self.expected)
-        return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
+        return Maintained(installer, None, self.work.incremental, leaves.propagations())
 
     def _first_rows(self, reserve: Reserve, leaves: ViewLeaves) -> Maintained | None:
         """LIMIT: the rows that are kept beyond it tell which come next, as long as enough of them are left
@@ -181,7 +196,7 @@ class Maintaining:
             self._check(visible, shown)
         self._outcome(visible)
         installer = draft.install(view, Installer.APPLY_BAG, step, self.expected)
-        return Maintained(installer, None, self.work.incremental, tuple(leaves.propagations))
+        return Maintained(installer, None, self.work.incremental, leaves.propagations())
 
     def _parts_of_groups(self, groups: Groups, leaves: ViewLeaves) -> Maintained | None:
         """SDAPPEND: the summary-delta itself is appended, and no stored group is read, until there are so
@@ -194,7 +209,8 @@ class Maintaining:
             summary_delta(groups, prepared.relation, insert_only=True), prepared.source, prepared.parts
         )
         parts = as_parts(groups, sd)
-        step = ComputeGroups(draft.name("parts"), view.name, parts, in_parts=True)
+        counts = prepared.tells_rows(groups)
+        step = ComputeGroups(draft.name("parts"), view.name, parts, in_parts=True, counts=counts)
         draft.add(step)
         came = Staged(step.name, tuple(Field(each, each) for each in parts.columns), sd.rows)
         visible = None
@@ -215,7 +231,8 @@ class Maintaining:
             installer = draft.install(view, Installer.OVERWRITE, rows, Method.SDAPPEND)
         else:
             installer = draft.install(view, Installer.MERGE_GROUPS, step, self.expected)
-        return Maintained(installer, prepared.derived_from, prepared.cost, tuple(leaves.propagations))
+        told = leaves.propagations(step.name if counts else None)
+        return Maintained(installer, prepared.derived_from, prepared.cost, told)
 
     @property
     def _is_to_fold(self) -> bool:
@@ -249,7 +266,8 @@ class Maintaining:
             self._check(visible, change)
         self._outcome(visible)
         installer = draft.install(view, Installer.MERGE_GROUPS, step, self.expected)
-        return Maintained(installer, derived_from, cost, tuple(leaves.propagations))
+        told = leaves.propagations(step.name if step.counts else None)
+        return Maintained(installer, derived_from, cost, told)
 
     def _by_summary_delta(self, groups: Groups) -> bool:
         return can_combine(groups.kept) and self.draft.situation.options.aggregates is not Aggregates.COUNTING
@@ -328,15 +346,15 @@ class Maintaining:
         )
         rows = groups_touched(self.work.changed or 0, view.rows)
         few = view.rows is not None and view.rows <= SMALL_ROWS
-        remembered = self._is_remembered(groups, insert_only=only)
+        remembered, counts = self._is_remembered(groups, insert_only=only), prepared.tells_rows(groups)
         touched = touched_by_summary_delta(
-            groups, stored, sd, insert_only=only, few=few, remembered=remembered
+            groups, stored, sd, insert_only=only, few=few, remembered=remembered, counts=counts
         )
         columns = tuple(Field(each, each) for each in touched.columns)
         after = Staged(name, columns, sd.rows)
         draft.sharing.made[view.name] = SharedDelta(view, sd, only, rows, after)
         if is_self_maintainable(groups.kept, insert_only=only):
-            return ComputeGroups(name, view.name, touched, remembers=remembered)
+            return ComputeGroups(name, view.name, touched, remembers=remembered, counts=counts)
         rough = Staged(draft.name("draft"), columns, sd.rows)
         fresh, source = self._fresh(groups, marked_keys(groups, rough), leaves)
         return ComputeGroups(
@@ -390,6 +408,14 @@ class Maintaining:
         self.draft.outcomes[self.view.name] = ParentOutcome(
             Strategy.INCREMENTAL, delta_name, None, self.work.changed
         )
+
+
+def is_but_a_join(relation: Relation) -> bool:
+    """Whether as many rows come and go as of a join: a condition above it would let fewer pass, a UNION ALL
+    brings others, and one side of an outer join brings rows that find no partner."""
+    while isinstance(relation, Project):
+        relation = relation.child
+    return isinstance(relation, Join)
 
 
 def _both(stored: Relation, came: Relation) -> Relation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from viewkeeper.algebra.expressions import (
     Expression,
@@ -41,43 +42,54 @@ class Propagation:
     common: tuple[int, ...] = ()
     """The sets whose delta is computed once for several views."""
     counted: tuple[tuple[int, int], ...] = ()
-    """What they held the last time that they were counted."""
+    """What they held the last time that they were counted, before this epoch."""
     left_out: tuple[tuple[int, int], ...] = ()
     """The terms that must be empty: of a part's delta, and of the others beside it."""
     net_cost: int = 0
     """What it costs to add up the rows that come out, the same for every expression."""
+    counting: tuple[tuple[int, str], ...] = ()
+    """The sets whose delta is, or is all that comes out of, a step of the epoch, and the name of its result:
+    where the rows of that are counted, they are those of the set."""
 
     def name(self, relations: int) -> str:
         """What these inputs are called together."""
         return " ⋈ ".join(self.inputs[place] for place in places(relations))
 
-    def lines(self) -> Iterator[str]:
-        """The delta propagation tree, as it is drawn in the paper, but lying on its side."""
+    def lines(self, actual: Mapping[int, int] = MappingProxyType({})) -> Iterator[str]:
+        """The delta propagation tree, as it is drawn in the paper, but lying on its side; after the epoch
+        with the ``actual`` rows of the sets that were counted in it."""
         beside = f"; by the n-term expression {in_bytes(self.n_term_cost)}"
         read = f"{self.how}: about {in_bytes(self.cost)} read"
         yield read + (beside if self.cost != self.n_term_cost else "")
         if isinstance(self.expression, Node):
-            yield from self._drawn(self.expression, "", "")
+            yield from self._drawn(self.expression, actual, "", "")
         for part, others in self.left_out:
             yield f"left out: Δ({self.name(part)}) ⋈ {self.name(others)}, whose values lie apart"
-        counts = accesses(self.expression, self.changed, [part for part, _ in self.left_out])
+        left_out = [part for part, _ in self.left_out]
+        counts = accesses(self.expression, self.changed, left_out, self.common)
         told = ", ".join(f"{name} {count}" for name, count in zip(self.inputs, counts, strict=True))
         yield f"read {told} times; n − 1 is {len(self.inputs) - 1}"
 
-    def _drawn(self, tree: Tree, first: str, rest: str) -> Iterator[str]:
-        name = self.name(members(tree))
+    def _drawn(self, tree: Tree, actual: Mapping[int, int], first: str, rest: str) -> Iterator[str]:
+        mask = members(tree)
+        name = self.name(mask)
         if not changes(tree, self.changed):
             yield f"{first}{name}, unchanged"
             return
         name = f"Δ({name})" if isinstance(tree, Node) else f"Δ{name}"
-        told = f"{first}{name}  about {dict(self.rows)[members(tree)]:,} rows"
-        before = dict(self.counted).get(members(tree))
-        told += "" if before is None else f", {before:,} when last counted"
-        yield told + (", computed once for several views" if members(tree) in self.common else "")
-        parts = tree.parts if isinstance(tree, Node) else ()
+        told = f"{first}{name}  about {dict(self.rows)[mask]:,} rows"
+        before = dict(self.counted).get(mask)
+        if mask in actual:
+            told += f", {actual[mask]:,} in that epoch"
+        elif before is not None:
+            told += f", {before:,} when last counted"
+        yield told + (", computed once for several views" if mask in self.common else "")
+        # How a common part is computed is not for this view to say.
+        parts = tree.parts if isinstance(tree, Node) and mask not in self.common else ()
         for at, part in enumerate(parts, 1):
             last = at == len(parts)
-            yield from self._drawn(part, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+            branch, trunk = ("└─ ", "   ") if last else ("├─ ", "│  ")
+            yield from self._drawn(part, actual, rest + branch, rest + trunk)
 
 
 def propagation(

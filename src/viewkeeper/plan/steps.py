@@ -69,7 +69,8 @@ class Share:
     parts: tuple[str, ...] = ()
     staged: bool = True
     counts: str | None = None
-    """The part of a join whose delta this is, when its rows are to be counted."""
+    """The part of a join whose delta this is, when its rows are to be counted because nobody knows how many
+    there are."""
     looked_up: tuple[str, ...] = ()
     """The columns by which rows of large tables are looked up for it."""
 
@@ -93,6 +94,8 @@ class ComputeGroups:
     """Whether these are parts of groups, to be combined with those that are stored."""
     remembers: bool = False
     """Whether each also tells what it was."""
+    counts: bool = False
+    """Whether rows only came, so that how many did follows from what the groups count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from viewkeeper.drawing import (
     draw_waterfall,
 )
 from viewkeeper.events import Phase
+from viewkeeper.learning import held
 from viewkeeper.ledger.records import EpochRecord, PastRefresh
 from viewkeeper.plan.propagation import Propagation
 from viewkeeper.plan.steps import CheckRows, ComputeRows, ComputeVisible, Extract, Install, Publish, Share
@@ -127,25 +128,25 @@ def draw_lattice_of(facts: LatticeFacts, link: Link = nowhere) -> str:
 
 def draw_deltas(stored: StoredPlan) -> list[str]:
     """The delta propagation trees of a view's joins, with the rows that were estimated and counted."""
-    counted = {part["part"]: part["actual"] for part in stored.actual.refresh.estimates.get("parts", ())}
+    actual = held(stored.plan, stored.actual.refresh.estimates)
     return [
-        draw_delta_tree(
-            _delta(each, each.expression, counted), f"Delta propagation tree of {stored.plan.view}"
-        )
-        for each in stored.plan.propagations
+        draw_delta_tree(_delta(each, each.expression, rows), f"Delta propagation tree of {stored.plan.view}")
+        for each, rows in zip(stored.plan.propagations, actual, strict=True)
         if isinstance(each.expression, Node)
     ]
 
 
-def _delta(joined: Propagation, tree: Tree, counted: Mapping[str, int]) -> DeltaNode:
+def _delta(joined: Propagation, tree: Tree, actual: Mapping[int, int]) -> DeltaNode:
     mask = members(tree)
+    is_common = mask in joined.common  # how it is computed is not for this view to say
+    parts = tree.parts if isinstance(tree, Node) and not is_common else ()
     return DeltaNode(
         tuple(joined.inputs[place] for place in places(mask)),
         dict(joined.rows).get(mask),
-        counted.get(joined.name(mask)),
+        actual.get(mask),
         changes(tree, joined.changed),
-        mask in joined.common,
-        tuple(_delta(joined, part, counted) for part in tree.parts) if isinstance(tree, Node) else (),
+        is_common,
+        tuple(_delta(joined, part, actual) for part in parts),
     )
 
 
@@ -177,7 +178,7 @@ def _told(stored: StoredPlan, at: int) -> tuple[str, tuple[str, ...]]:
             whole = f"of {step.table_rows:,}" if step.table_rows is not None else ""
             return f"Δ{parse_path(step.table)[-1]}", tuple(filter(None, (rows, whole, step.method)))
         case Share():
-            return f"share the {step.what.strip(' ,')}", _counted(stored, step.counts)
+            return f"share the {step.what.strip(' ,')}", _counted(stored, step.name)
         case ComputeVisible():
             return "what readers see change", ()
         case CheckRows():
@@ -196,10 +197,13 @@ def _told(stored: StoredPlan, at: int) -> tuple[str, tuple[str, ...]]:
             return "compute the change", (changed,)
 
 
-def _counted(stored: StoredPlan, part: str | None) -> tuple[str, ...]:
-    for each in stored.actual.refresh.estimates.get("parts", ()):
-        if each["part"] == part:
-            return (f"≈ {each['estimated']:,} rows estimated", f"= {each['actual']:,} actual")
+def _counted(stored: StoredPlan, name: str) -> tuple[str, ...]:
+    """The rows of a staged result that is the delta of a part of a join."""
+    actual = held(stored.plan, stored.actual.refresh.estimates)
+    for each, rows in zip(stored.plan.propagations, actual, strict=True):
+        for mask, counting in each.counting:
+            if counting == name and mask in rows:
+                return (f"≈ {dict(each.rows)[mask]:,} rows estimated", f"= {rows[mask]:,} actual")
     return ()
 
 

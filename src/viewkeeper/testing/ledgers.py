@@ -21,6 +21,7 @@ from viewkeeper.analyse.reading import analyse
 from viewkeeper.declaring import base_view
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SourceDefinition
+from viewkeeper.learning import told
 from viewkeeper.ledger import (
     Lease,
     Ledger,
@@ -38,7 +39,7 @@ from viewkeeper.plan.codec import CODEC
 from viewkeeper.plan.layout import bag_layout, layout_of
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.situation import Situation, ViewInput
-from viewkeeper.plan.steps import EpochPlan, Strategy
+from viewkeeper.plan.steps import ComputeBag, ComputeGroups, EpochPlan, Extract, Share, Strategy
 from viewkeeper.sources.contract import Description, SourceColumn
 from viewkeeper.sql.quoting import parse_path, show_path
 from viewkeeper.testing.paper_views import RETAIL, ROWS, TABLES, TOGETHER, PaperView, sales_views
@@ -297,6 +298,7 @@ class PaperWarehouse:
     def _refreshes(
         self, plan: EpochPlan, violations: Mapping[str, int] = MappingProxyType({})
     ) -> list[ViewRefreshRecord]:
+        counted = _counted(plan)
         found = []
         for view in plan.views:
             if view.strategy is Strategy.UNCHANGED:
@@ -305,20 +307,10 @@ class PaperWarehouse:
             method = view.method or (view.prices[0].method if view.prices else None)
             prices = {price.method.value: round(price.total, 3) for price in view.prices}
             compute, install = self._random.uniform(0.3, 2.4), self._random.uniform(0.2, 0.9)
-            parts = [
-                {
-                    "part": each.name(mask),
-                    "estimated": rows,
-                    "uncorrected": rows,
-                    "actual": round(rows * 0.9) + 1,
-                }
-                for each in view.propagations
-                for mask, rows in each.rows
-            ]
             estimates: dict[str, Any] = {
                 "prices": prices,
                 "method": method.value if method else None,
-                "parts": parts,
+                "parts": told(view, counted),
                 "paid": round(compute + install, 3),
             }
             expected = self.views[view.view].definition.expectations
@@ -400,6 +392,26 @@ class PaperWarehouse:
             plan=encoded,
             seconds=seconds,
         )
+
+
+def _counted(plan: EpochPlan) -> dict[str, int]:
+    """A tenth less than estimated, of what an executor counts: other results leave no trace in the ledger."""
+    estimated = {
+        name: dict(each.rows)[mask]
+        for view in plan.views
+        for each in view.propagations
+        for mask, name in each.counting
+    }
+    staged = {step.name for step in plan.steps if isinstance(step, Extract) and step.staged}
+    for step in plan.steps:
+        match step:
+            case Share() if step.counts is not None or step.looked_up:
+                staged.add(step.name)
+            case ComputeBag(reserve=None) | ComputeGroups(counts=True):
+                staged.add(step.name)
+            case _:
+                pass
+    return {name: round(rows * 0.9) + 1 for name, rows in estimated.items() if name in staged}
 
 
 def _full(table: str) -> str:
