@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import pytest
+
 from viewkeeper.algebra.relations import Aggregate, AggregateCall, Field, Join, Project, Scan
 from viewkeeper.algebra.scalars import Column, Named, Scalar, column
+from viewkeeper.learning import held, lessons, told
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.situation import Joins, Options, Situation, ViewInput
@@ -47,8 +50,40 @@ def test_the_delta_of_a_join_that_two_views_have_is_computed_once() -> None:
     (told,) = plan.views[0].propagations
     assert any("computed once for several views" in line for line in told.lines())
 
+    # It is read for neither: what it reads is read once, for both.
+    for each in plan.views:
+        (propagation,) = each.propagations
+        *_, last = propagation.lines()
+        assert last == "read sales 0, stores 0 times; n − 1 is 1"
+
     n_term = plan_epoch(replace(both_changed(one, other), options=Options(joins=Joins.N_TERM)))
     assert not common(n_term)
+
+
+def test_a_common_part_is_counted_once_and_told_of_every_view() -> None:
+    one = view("rows", rows, (SALES, STORES), vector=AT_ONE)
+    other = view("per_city", per_city, (SALES, STORES), vector=AT_ONE)
+    plan = plan_epoch(both_changed(one, other))
+    (share,) = common(plan)
+    assert share.counts == "sales ⋈ stores"
+    learned = {}
+    for each in plan.views:
+        told_of = {"parts": told(each, {share.name: 700})}
+        assert held(each, told_of) == [{0b11: 700}]
+        (propagation,) = each.propagations
+        assert sum("700 in that epoch" in line for line in propagation.lines({0b11: 700})) == 1
+        learned |= lessons([(1, each.view, told_of)])
+    assert {view: list(parts) for view, parts in learned.items()} == {
+        one.name: ["sales ⋈ stores"],
+        other.name: ["sales ⋈ stores"],
+    }
+
+    again = plan_epoch(replace(both_changed(one, other), learned=learned))
+    (share,) = common(again)
+    assert share.counts is None, "it is known"
+    for each in again.views:
+        (propagation,) = each.propagations
+        assert dict(propagation.rows)[0b11] == pytest.approx(700, rel=0.01)
 
 
 def test_a_condition_above_the_join_is_applied_to_what_is_shared() -> None:
