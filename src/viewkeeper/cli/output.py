@@ -16,7 +16,8 @@ status      ``views`` [{view, epoch, refreshed_at, strategy, incremental, reason
 resume      ``view``, ``resumed``
 verify      ``ok``, ``views`` [{view, ok, missing, extra, epoch}]; with ``--constraints``:
             ``ok``, ``constraints`` [{constraint, ok, violations, example}]
-history     ``epochs`` [epoch, as for refresh], newest first
+history     ``epochs`` [epoch, as for refresh], newest first; with ``--estimates``:
+            ``estimates`` [{epoch, view, part, estimated, actual, factor}]
 sources     ``sources`` [{name, kind, options, views, version, seen, lag_transactions, lag_seconds, …}]
 sweep       ``algorithm``, ``level``, ``updates``, ``queries``, ``rows_in_queries``, ``events`` [event]
 doctor      ``ok``, ``checks`` [{name, state (ok, warn or fail), found, remedy}]
