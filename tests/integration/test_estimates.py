@@ -218,6 +218,7 @@ def test_a_part_that_views_share_is_counted_once_and_told_of_both(shop: Warehous
         (estimate,) = estimates(project, view)
         assert (estimate["part"], estimate["actual"]) == ("customer ⋈ orders", rows)
 
+    truth = Truth(shop)
     shop.spark.sql("INSERT INTO orders SELECT INT(200 + id), 3, 2 FROM range(10)")
     shop.spark.sql("INSERT INTO customer VALUES (98, 'new')")
     again = shop.plan(policy="incremental")
@@ -226,3 +227,11 @@ def test_a_part_that_views_share_is_counted_once_and_told_of_both(shop: Warehous
         propagation = the_propagation(again, view)
         ((_, uncorrected),) = (each for each in propagation.uncorrected if each[0] == 0b11)
         assert dict(propagation.rows)[0b11] != uncorrected
+
+    # It is told of what was computed before it was installed, too.
+    shop.propagate(policy="incremental")
+    epoch = shop.refresh(propagated=True)
+    assert_exact(shop)
+    for view in SHARING:
+        newest = estimates(project, view)[0]
+        assert (newest["epoch"], newest["actual"]) == (epoch.id, truth.delta("customer ⋈ orders"))

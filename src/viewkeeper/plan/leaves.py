@@ -213,11 +213,9 @@ class ViewLeaves:
                 name = self._delta_name(child)
                 if name is not None:
                     yield 1 << place, name
-        counting = self._counting.get(relation, {})
-        yield from counting.items()
-        everything = (1 << len(relation.inputs)) - 1
-        if whole is not None and everything not in counting:
-            yield everything, whole
+        if whole is not None:
+            yield (1 << len(relation.inputs)) - 1, whole
+        yield from self._counting.get(relation, {}).items()
 
     def _delta_name(self, scan: Scan) -> str | None:
         """The result that is the delta of a table, and nothing else."""

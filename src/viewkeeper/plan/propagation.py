@@ -48,8 +48,8 @@ class Propagation:
     net_cost: int = 0
     """What it costs to add up the rows that come out, the same for every expression."""
     counting: tuple[tuple[int, str], ...] = ()
-    """The sets whose delta is, or is all that comes out of, a step of the epoch, and the name of its result:
-    where the rows of that are counted, they are those of the set."""
+    """The sets whose delta is, or is all that goes into, a result of the epoch, and its name: where its rows
+    are counted, they are those of the set. If there are two, the last one says it best."""
 
     def name(self, relations: int) -> str:
         """What these inputs are called together."""
