@@ -235,3 +235,18 @@ def test_a_part_that_views_share_is_counted_once_and_told_of_both(shop: Warehous
     for view in SHARING:
         newest = estimates(project, view)[0]
         assert (newest["epoch"], newest["actual"]) == (epoch.id, truth.delta("customer ⋈ orders"))
+
+
+def test_groups_that_are_stored_in_parts_tell_it_too(shop: Warehouse, project: Path) -> None:
+    shop.sql(
+        "CREATE MATERIALIZED VIEW appended TBLPROPERTIES ('viewkeeper.install' = 'sdappend') AS "
+        "SELECT region, COUNT(*) AS suppliers FROM supplier JOIN nation ON supplier.n = nation.n "
+        "GROUP BY region"
+    )
+    truth = Truth(shop)
+    shop.spark.sql("INSERT INTO supplier VALUES (9, 1), (10, 1), (11, 2)")
+    shop.spark.sql("INSERT INTO nation VALUES (1, 'r9')")
+    epoch = shop.refresh(policy="incremental")
+    assert epoch.view("appended").method == "sdappend"
+    assert_exact(shop)
+    assert held(project, "appended")["supplier ⋈ nation"] == truth.delta("supplier ⋈ nation")

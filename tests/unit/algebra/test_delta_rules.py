@@ -11,7 +11,7 @@ from random_relations import MemoryLeaves, RandomRelations, random_leaves
 from stored_groups import installed
 
 from viewkeeper.algebra.aggregates import FUNCTIONS, GROUP_COUNT, Class, keep_for
-from viewkeeper.algebra.deltas import apply, consolidate
+from viewkeeper.algebra.deltas import Delta, apply, consolidate
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
@@ -157,6 +157,19 @@ def test_touched_groups_merged_into_the_stored_are_the_new_groups(batch: int) ->
         stored_rows = leaves.stored["storage"][1]
         assert was == Counter(row[:-1] for row in stored_rows if row[-1] in identities), f"seed {seed}"
 
+        if only_insertions:
+            counting = touched_by_summary_delta(groups, stored, sd, insert_only=True, few=few, counts=True)
+            plain = Project(counting, keep(touched.columns))
+            assert evaluate(plain, leaves.stored) == evaluate(touched, leaves.stored), f"seed {seed}"
+            now = counting.columns.index(GROUP_COUNT)
+            came = sum(row[now] - (row[-1] or 0) for row in evaluate(counting, leaves.stored).elements())
+            assert came == net_rows(change, leaves), f"seed {seed}"
+
+
+def net_rows(change: Delta, leaves: MemoryLeaves) -> int:
+    """By how many rows the relation grows."""
+    return sum(row[-1] * copies for row, copies in evaluate(change.relation, leaves.stored).items())
+
 
 def test_parts_of_groups_fold_into_the_new_groups() -> None:
     tried = 0
@@ -174,6 +187,9 @@ def test_parts_of_groups_fold_into_the_new_groups() -> None:
         prepared = prepare_changes(groups, change, insert_only=True)
         parts = as_parts(groups, summary_delta(groups, prepared, insert_only=True))
         both = UnionAll((stored, Project(parts, keep(stored.columns))))
+        counted = parts.columns.index(GROUP_COUNT)
+        came = sum(row[counted] or 0 for row in evaluate(parts, leaves.stored).elements())
+        assert came == net_rows(change, leaves), f"seed {seed}"
         assert evaluate(folded(groups, stored), leaves.stored) == before, f"seed {seed}"
         assert evaluate(folded(groups, both), leaves.stored) == after, f"seed {seed}"
     assert tried > CASES / 4
