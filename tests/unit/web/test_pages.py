@@ -14,6 +14,7 @@ from sqlalchemy import event
 from starlette.testclient import TestClient
 
 from viewkeeper.define.sources import SourceDefinition
+from viewkeeper.learning import estimates
 from viewkeeper.survey import Survey
 from viewkeeper.testing.ledgers import PaperWarehouse
 from viewkeeper.testing.paper_views import PaperView
@@ -50,6 +51,16 @@ def test_a_view_tells_its_query_prices_history_and_expectations(console: Make) -
         assert expected in told
     assert re.search(r"positive_quantity TotalQuantity > 0 warn 3 3", told)
     assert "Δ(pos ⋈ stores)" in text_of(console().get(SALES).text)
+
+
+def test_a_tree_shows_of_each_delta_what_the_ledger_holds(console: Make, paper: PaperWarehouse) -> None:
+    counted = estimates(paper.ledger, "lake.default.sales_in_full")
+    assert "pos ⋈ stores" in {each.part for each in counted}
+    for path in ("/trees", SALES):
+        told = text_of(console().get(path).text)
+        for each in counted:
+            delta = f"Δ({each.part})" if "⋈" in each.part else f"Δ{each.part}"
+            assert f"{delta}: ≈ {each.estimated:,} estimated, = {each.actual:,} actual" in told
 
 
 def test_the_reason_of_a_full_recompute_can_be_read(console: Make) -> None:
