@@ -23,7 +23,7 @@ from viewkeeper.library import KnownView, Library
 from viewkeeper.plan.leaves import fields_asked
 from viewkeeper.plan.representation import advisable, pinned
 from viewkeeper.plan.steps import Strategy
-from viewkeeper.plan.upkeep import Retention, keeps_up
+from viewkeeper.plan.upkeep import WORTH_EXPIRING, Retention, keeps_up, says_how_long
 from viewkeeper.reading import snapshots_of
 from viewkeeper.redefining import rows_carried_over
 from viewkeeper.remote_views import source_behind
@@ -106,11 +106,13 @@ class Housekeeping:
             return None
         return fields_asked(parent.layout.shown(parent.layout.stored(held.storage, version)), scan)
 
-    def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
-        """Rewrite what is stored where that pays, and forget what no epoch shows any more."""
+    def maintain(self, names: Sequence[str], epochs: int | None, days: float | None) -> list[Upkept]:
+        """Rewrite what is stored where that pays, and forget what no epoch shows any more that is to be kept:
+        the last so many, and those of the last days, or as the views say."""
         library = self._library()
         filled = [name for name in names if library.states[name].snapshot is not None]
-        done = self._keeping(library).run(stored_views(self.engine, library, filled), retention)
+        retentions = {name: Retention.of(_properties(library, name), epochs, days) for name in filled}
+        done = self._keeping(library).run(stored_views(self.engine, library, filled), retentions)
         return [replace(each, stored_as=self._converted(each.view)) for each in done]
 
     def keep_up(self, record: EpochRecord) -> None:
@@ -118,11 +120,14 @@ class Housekeeping:
         for the next time: the epoch is published."""
         library = self._library()
         written = [view.view for view in record.views if view.strategy != Strategy.UNCHANGED.value]
-        names = [name for name in written if keeps_up(dict(library.views[name].definition.properties))]
+        asked = {name: _properties(library, name) for name in written}
+        names = [name for name, properties in asked.items() if keeps_up(properties)]
         if not names:
             return
+        retentions = {name: Retention.of(asked[name]) for name in names if says_how_long(asked[name])}
         try:
-            self._keeping(library).run(stored_views(self.engine, library, names), None)
+            views = stored_views(self.engine, library, names)
+            self._keeping(library).run(views, retentions, WORTH_EXPIRING)
         except Exception as error:
             logger.warning("the upkeep of %s is left for later: %s", ", ".join(names), error)
 
@@ -153,3 +158,7 @@ class Housekeeping:
 
     def _library(self) -> Library:
         return Library.of(*self.ledger.defined())
+
+
+def _properties(library: Library, name: str) -> dict[str, str]:
+    return dict(library.views[name].definition.properties)

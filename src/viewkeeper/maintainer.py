@@ -27,7 +27,6 @@ from viewkeeper.library import Library
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.situation import Situation
 from viewkeeper.plan.steps import EpochPlan, Install
-from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import no_data
 from viewkeeper.remote_views import join_of
 from viewkeeper.results import ConstraintCheck, Upkept, Verification
@@ -218,10 +217,11 @@ class Maintainer:
 
     # Keep house.
 
-    def maintain(self, names: Sequence[str], retention: Retention) -> list[Upkept]:
-        """Rewrite what is stored of views where that pays, and forget what no epoch shows any more."""
+    def maintain(self, names: Sequence[str], epochs: int | None, days: float | None) -> list[Upkept]:
+        """Rewrite what is stored of views where that pays, and forget what no epoch shows any more that is to
+        be kept."""
         with self.shop.lease() as lease:
-            done = self.shop.housekeeping(lease).maintain(names, retention)
+            done = self.shop.housekeeping(lease).maintain(names, epochs, days)
             return [replace(each, hidden_state=self._stated(lease, each.view)) for each in done]
 
     def _stated(self, lease: Lease, name: str) -> str | None:

@@ -34,9 +34,11 @@ class Keeping:
     lease: Lease
     emit: Callable[[Event], None]
 
-    def run(self, views: Sequence[ViewInput], retention: Retention | None) -> list[Upkept]:
-        """``views`` as they stand; nobody else has written to their storage. Without a retention nothing is
-        forgotten."""
+    def run(
+        self, views: Sequence[ViewInput], retentions: Mapping[str, Retention], worth: int = 1
+    ) -> list[Upkept]:
+        """``views`` as they stand; nobody else has written to their storage. Of a view without a retention
+        nothing is forgotten, nor where there are fewer snapshots to forget than it is ``worth``."""
         before = {view.name: self._files(view.storage) for view in views}
         reasons = {view.name: before[view.name].compaction for view in views}
         started = time.monotonic()
@@ -44,15 +46,14 @@ class Keeping:
             self._rewrite(view, before[view.name])
         moved = {view.name: self._moved(view) for view in views}
         self._publish({name: to for name, to in moved.items() if to is not None}, reasons, started)
-        names = {view.name for view in views}
-        removed = dict.fromkeys(names, (0, 0)) if retention is None else self._forget(names, retention)
+        removed = self._forget(retentions, worth) if retentions else {}
         return [
             Upkept(
                 view.name,
                 reasons[view.name],
                 before[view.name].files,
                 self._files(view.storage).files if moved[view.name] else before[view.name].files,
-                *removed[view.name],
+                *removed.get(view.name, (0, 0)),
             )
             for view in views
         ]
@@ -111,22 +112,23 @@ class Keeping:
             if name in moved or vector != state.vector:
                 yield replace(state, snapshot=moved.get(name, state.snapshot), vector=vector, epoch=epoch)
 
-    def _forget(self, names: set[str], retention: Retention) -> dict[str, tuple[int, int]]:
+    def _forget(self, retentions: Mapping[str, Retention], worth: int) -> dict[str, tuple[int, int]]:
         """Of each view how many snapshots and storage tables went."""
-        first = retention.first(self.ledger.publications(), utc_now())
-        if first is None:
-            return dict.fromkeys(names, (0, 0))
-        states = self._still_stored(state for state in self.ledger.every_state() if state.view in names)
-        kept = needed([Stored(s.view, s.epoch, s.storage, s.snapshot) for s in states], first)
-        shown = {state.snapshot for state in kept if state.snapshot is not None}
+        published, now = self.ledger.publications(), utc_now()
         seen = {v for state in self.ledger.states().values() for v in state.vector.values() if v is not None}
-        storages = {state.storage for state in kept}
+        states = self._still_stored(state for state in self.ledger.every_state() if state.view in retentions)
         found = {}
-        for name in names:
-            own = {state.storage for state in states if state.view == name}
-            gone = sorted(own - storages)
+        for name, retention in retentions.items():
+            first = retention.first(published, now)
+            if first is None:
+                continue
+            mine = [Stored(s.view, s.epoch, s.storage, s.snapshot) for s in states if s.view == name]
+            kept = needed(mine, first)
+            shown = {state.snapshot for state in kept if state.snapshot is not None}
+            storages = {state.storage for state in kept}
+            gone = sorted({state.storage for state in mine} - storages)
             self.engine.clean_up(drop_tables(0, gone))
-            expiring = sum(self._expire(each, shown, seen) for each in sorted(own & storages))
+            expiring = sum(self._expire(each, shown, seen, worth) for each in sorted(storages))
             found[name] = (expiring, len(gone))
         return found
 
@@ -138,13 +140,14 @@ class Keeping:
         there = {each for each in storages if self.engine.catalog.facts_of(each) is not None}
         return [state for state in found if state.storage in there]
 
-    def _expire(self, storage: str, shown: set[str], seen: set[str]) -> int:
+    def _expire(self, storage: str, shown: set[str], seen: set[str], worth: int) -> int:
         """``shown`` by some epoch, or ``seen`` last by a view that reads this one: from there on it will ask
         for what came since."""
         session = self.engine.catalog.session
         there = upkeep.snapshots_of(session, storage)
         gone = expired(there.all, shown.union(there.current), seen)
-        if gone:
-            upkeep.expire(session, storage, gone)
-            self.emit(PointPassed(f"snapshots of {storage} expired"))
+        if len(gone) < worth:
+            return 0
+        upkeep.expire(session, storage, gone)
+        self.emit(PointPassed(f"snapshots of {storage} expired"))
         return len(gone)

@@ -49,7 +49,6 @@ from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.prices import Rates, rates_as_json
 from viewkeeper.plan.situation import USUAL, Options
 from viewkeeper.plan.steps import EpochPlan
-from viewkeeper.plan.upkeep import Retention
 from viewkeeper.reading import pinned, refuse_unpinned, snapshots_of
 from viewkeeper.results import (
     ConstraintCheck,
@@ -252,11 +251,14 @@ class Warehouse(Overview):
         """Rebuild a view from the recorded versions."""
         return epoch_of(self._maintainer.repair(self._find(view)))
 
-    def maintain(self, *views: str, keep_epochs: int = 100, keep_days: float = 7.0) -> list[Upkept]:
+    def maintain(
+        self, *views: str, keep_epochs: int | None = None, keep_days: float | None = None
+    ) -> list[Upkept]:
         """Keep the storage of views (none named: all of them) in shape: rewrite many small files and files
         with many deleted rows, and remove what only epochs show that are neither among the last
-        ``keep_epochs`` nor younger than ``keep_days``."""
-        return self._maintainer.maintain(self._names(views), Retention(keep_epochs, keep_days))
+        ``keep_epochs`` nor younger than ``keep_days``. Where these are not given, the views' table properties
+        ``viewkeeper.keep-epochs`` and ``viewkeeper.keep-days`` say it, or else 100 epochs and 7 days."""
+        return self._maintainer.maintain(self._names(views), keep_epochs, keep_days)
 
     def apply(self, project: Project, *, prune: bool = False, dry_run: bool = False) -> list[str]:
         """Create what a project folder defines anew, replace what it defines otherwise; with ``prune`` drop

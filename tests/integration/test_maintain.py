@@ -7,6 +7,7 @@ from world import assert_exact, assert_tidy
 
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event, PointPassed
+from viewkeeper.plan.upkeep import WORTH_EXPIRING
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -68,6 +69,47 @@ def test_what_old_epochs_left_is_removed(busy: Warehouse) -> None:
     busy.refresh(policy="incremental")
     assert_exact(busy)
     assert_tidy(busy)
+
+
+def test_a_view_says_how_long_its_epochs_can_be_read(busy: Warehouse) -> None:
+    busy.sql(
+        "ALTER MATERIALIZED VIEW rows SET TBLPROPERTIES "
+        "('viewkeeper.keep-epochs' = '4', 'viewkeeper.keep-days' = '0')"
+    )
+    assert {each.expired for each in busy.maintain(keep_epochs=100)} == {0}, "what is asked for goes before"
+    found = {each.view.rsplit(".", 1)[-1]: each.expired for each in busy.maintain()}
+    assert found["rows"] > MANY - 6
+    assert found["by_store"] == 0
+    assert_exact(busy)
+
+
+def test_old_epochs_are_forgotten_after_an_epoch_where_a_view_says_which(busy: Warehouse) -> None:
+    asked = "'viewkeeper.maintain' = 'auto', 'viewkeeper.keep-epochs' = '2', 'viewkeeper.keep-days' = '0'"
+    busy.sql(f"CREATE MATERIALIZED VIEW brief TBLPROPERTIES ({asked}) AS SELECT item, qty FROM sales")
+    first = busy.history()[0].id
+    storage = busy._library().states["lake.default.brief"].storage
+    kept = []
+    for qty in range(WORTH_EXPIRING + 4):
+        busy.spark.sql(f"INSERT INTO sales VALUES (1, 'nut', {qty})")
+        busy.refresh(policy="incremental")
+        kept.append(busy.spark.table(f"{storage}.snapshots").count())
+    assert max(kept) > WORTH_EXPIRING > min(kept[WORTH_EXPIRING:])
+    with pytest.raises(ViewkeeperError) as refused:
+        busy.at(first).sql("SELECT count(*) FROM brief")
+    assert refused.value.code == "VK-EPOCH-EXPIRED"
+    assert total(busy, first), "of others nothing is forgotten"
+    assert_exact(busy)
+    assert_tidy(busy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("keep-epochs", "0"), ("keep-epochs", "ten"), ("keep-days", "-1"), ("keep-days", "nan")],
+)
+def test_a_retention_that_is_none_is_refused(busy: Warehouse, name: str, value: str) -> None:
+    with pytest.raises(DefinitionError) as raised:
+        busy.sql(f"ALTER MATERIALIZED VIEW rows SET TBLPROPERTIES ('viewkeeper.{name}' = '{value}')")
+    assert raised.value.code == "VK-UPKEEP-POLICY"
 
 
 def test_storage_that_is_not_there_any_more_needs_no_upkeep(busy: Warehouse) -> None:

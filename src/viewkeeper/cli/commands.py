@@ -180,7 +180,11 @@ def verify_constraints(output: Output, folder: Path | None) -> int:
 
 
 def maintain(
-    output: Output, folder: Path | None, views: Sequence[str], keep_epochs: int, keep_days: float
+    output: Output,
+    folder: Path | None,
+    views: Sequence[str],
+    keep_epochs: int | None,
+    keep_days: float | None,
 ) -> int:
     """Keep the storage of views in shape."""
     with _opened(folder) as (_, warehouse):

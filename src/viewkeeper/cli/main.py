@@ -448,8 +448,12 @@ def maintain(
     views: Views = None,
     project: ProjectFolder = None,
     *,
-    keep_epochs: Annotated[int, typer.Option(min=1, help="Epochs that can still be read.")] = 100,
-    keep_days: Annotated[float, typer.Option(min=0, help="Days of which all epochs can be read.")] = 7.0,
+    keep_epochs: Annotated[
+        int | None, typer.Option(min=1, help="Epochs that can still be read: as the views say, or 100.")
+    ] = None,
+    keep_days: Annotated[
+        float | None, typer.Option(min=0, help="Days of which all epochs can: as the views say, or 7.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Rewrite small files and files with many deleted rows, and remove what old epochs left."""

@@ -7,6 +7,7 @@ reader pays for, until they are rewritten.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,7 +23,13 @@ _MANY_MANIFESTS = 50
 
 PROPERTY = "viewkeeper.maintain"
 """The table property that says when the files of a view are looked after."""
+KEEP_EPOCHS = "viewkeeper.keep-epochs"
+KEEP_DAYS = "viewkeeper.keep-days"
+"""Those that say how long its epochs can be read."""
+WORTH_EXPIRING = 10
+"""To forget takes as long for one snapshot as for so many: after an epoch it waits until there are."""
 _POLICIES = ("manual", "auto")
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 def keeps_up(properties: Mapping[str, str]) -> bool:
@@ -30,15 +37,25 @@ def keeps_up(properties: Mapping[str, str]) -> bool:
     return properties.get(PROPERTY, "manual").lower() == "auto"
 
 
+def says_how_long(properties: Mapping[str, str]) -> bool:
+    """Whether old epochs are forgotten after an epoch, too: not unless the view says which."""
+    return KEEP_EPOCHS in properties or KEEP_DAYS in properties
+
+
 def refuse_unknown(view: str, properties: Mapping[str, str]) -> None:
     """Raise if the policy that a definition asks for is none."""
     asked = properties.get(PROPERTY, "manual").lower()
     if asked not in _POLICIES:
-        raise DefinitionError(
-            f"view {view}: {PROPERTY} is {asked!r}",
-            code="VK-UPKEEP-POLICY",
-            hint=f"One of: {', '.join(_POLICIES)}.",
-        )
+        raise _unknown(view, PROPERTY, asked, f"One of: {', '.join(_POLICIES)}.")
+    epochs, days = properties.get(KEEP_EPOCHS), properties.get(KEEP_DAYS)
+    if epochs is not None and not (epochs.isdecimal() and int(epochs) >= 1):
+        raise _unknown(view, KEEP_EPOCHS, epochs, "A number of epochs, 1 at least.")
+    if days is not None and not _NUMBER.fullmatch(days):
+        raise _unknown(view, KEEP_DAYS, days, "A number of days, such as 30 or 0.5.")
+
+
+def _unknown(view: str, name: str, asked: str, hint: str) -> DefinitionError:
+    return DefinitionError(f"view {view}: {name} is {asked!r}", code="VK-UPKEEP-POLICY", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,21 @@ class Retention:
 
     epochs: int = 100
     days: float = 7.0
+
+    @classmethod
+    def of(
+        cls, properties: Mapping[str, str], epochs: int | None = None, days: float | None = None
+    ) -> Retention:
+        """As it was asked for, or else as a view's table properties say, or else as is usual.
+
+        >>> Retention.of({"viewkeeper.keep-epochs": "5"}, days=2)
+        Retention(epochs=5, days=2)
+        """
+        usual = cls()
+        return cls(
+            int(properties.get(KEEP_EPOCHS, usual.epochs)) if epochs is None else epochs,
+            float(properties.get(KEEP_DAYS, usual.days)) if days is None else days,
+        )
 
     def first(self, published: Mapping[int, datetime], now: datetime) -> int | None:
         """The oldest epoch to keep; ``None`` before there is any.

@@ -51,7 +51,10 @@ DEFINITIONS: Mapping[str, Meaning] = {
         "Iceberg has no type for a column, or cannot partition or sort by what was asked",
         "cast the column, or mend PARTITIONED BY and CLUSTER BY",
     ),
-    "VK-UPKEEP-POLICY": ("the property viewkeeper.maintain has no such value", "auto or manual"),
+    "VK-UPKEEP-POLICY": (
+        "viewkeeper.maintain, viewkeeper.keep-epochs or viewkeeper.keep-days has no such value",
+        "auto or manual; a number of epochs; a number of days",
+    ),
     "VK-VIEW-EXISTS": ("there is a view of that name", "CREATE OR REPLACE replaces it"),
     "VK-VIEW-IN-USE": ("something else needs the view", "drop what the message names first"),
 }
