@@ -112,7 +112,8 @@ def test_a_profile_tells_rows_nulls_and_ranges(spark: SparkSession) -> None:
     known = profiles.profile(rows, ["a b", "d", "s", "f", "m", "n", "u"])
     assert known.rows == 2
     assert set(known.never_null) == {"a b", "d", "s", "f", "m", "u"}
-    assert set(known.keys) == {"a b", "d", "u"}
+    assert set(known.keys) == {"a b", "d", "n", "u"}
+    assert known.keys["n"] == Keys(4, 4), "NULL apart"
     assert known.keys["u"] == Keys("b", "é")
     assert profiles.profile(rows, ["a b"], few=True).keys == {"a b": Keys(1, 3, (1, 3))}
     none = profiles.profile(rows.where("d IS NULL"), ["d"])

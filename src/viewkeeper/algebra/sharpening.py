@@ -4,17 +4,22 @@ They are broadcast or not by their size; a key without NULLs is compared by ``=`
 searched for keys, the range of these is a condition on the table, too, so that the files outside it are
 skipped. (Spark would infer that condition, but for the wrong constraints that its checkpoints have.)
 
-A range that spares little is left out: with a condition on a column Iceberg first puts all values of its
+Where they are few, the keys themselves are the condition: files, and the groups of rows in them, are then
+skipped by partitions, bounds, dictionaries and bloom filters, however far the keys lie apart.
+
+A condition that spares little is left out: with one on a column Iceberg first puts all values of its
 dictionaries in order, for each group of rows that it reads, which takes longer than to read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from functools import reduce
+from typing import Any, Protocol
 
 from viewkeeper.algebra.estimates import is_small
+from viewkeeper.algebra.join_sizes import is_strict
 from viewkeeper.algebra.provenance import equated, origin, staged_origin
 from viewkeeper.algebra.relations import (
     Filter,
@@ -30,10 +35,13 @@ from viewkeeper.algebra.relations import (
 )
 from viewkeeper.algebra.scalars import Scalar, column, compose
 
+LISTED_AT_ONCE = 200
+"""Iceberg compares a file's bounds with each of so many values; for a longer list it keeps every file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The least and the greatest value of a column; all of them, where they are few."""
+    """The least and the greatest value of a column, NULL apart; all of them in order, where they are few."""
 
     least: Any
     most: Any
@@ -49,8 +57,14 @@ class Profile:
     keys: Mapping[str, Keys] = field(default_factory=dict)
 
 
-Spares: TypeAlias = Callable[[TableAt, str, Keys], bool]
-"""Whether a range of a stored column spares so much of a table that it is worth to be a condition."""
+class Tables(Protocol):
+    """What is asked of stored tables before they are searched."""
+
+    def holds_texts(self, table: TableAt, stored: str) -> bool:
+        """Whether the values of a stored column are texts that are equal only if they are the same."""
+
+    def spares(self, table: TableAt, stored: str, keys: Keys) -> bool:
+        """Whether to be among these keys is a condition on a stored column that spares enough of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +76,7 @@ class Statement:
 
 
 def sharpened(
-    relation: Relation, profiles: Mapping[str, Profile], spares: Spares, *, ansi: bool = True
+    relation: Relation, profiles: Mapping[str, Profile], tables: Tables, *, ansi: bool = True
 ) -> Statement:
     """The relation with what is known by now of the staged results that it reads. ``ansi``: how types are
     compared."""
@@ -73,27 +87,59 @@ def sharpened(
         found = profiles[leaf.name]
         return replace(leaf, rows=found.rows, never_null=found.never_null)
 
-    bounds = _Bounds(profiles, spares, ansi=ansi)
+    bounds = _Bounds(profiles, tables, ansi=ansi)
     bounded = bounds.on(map_leaves(relation, known)) if profiles else relation
     return Statement(bounded, bounds.values)
+
+
+class Parameters:
+    """Values, and by which parameter a statement speaks of each."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    def bind(self, value: Any) -> str:
+        """A parameter that stands for the value."""
+        name = f"vk_{len(self.values)}"
+        self.values[name] = value
+        return f":{name}"
+
+
+def among(name: str, keys: Keys, parameters: Parameters) -> Scalar:
+    """That a column is one of these keys, or within their range where they are not listed; NULL is not.
+
+    >>> among("k", Keys(3, 9), Parameters()).parts
+    (Column(name='k'), ' BETWEEN :vk_0 AND :vk_1')
+    """
+    bind = parameters.bind
+    if not keys.values:
+        return compose(column(name), f" BETWEEN {bind(keys.least)} AND {bind(keys.most)}")
+    lists = [keys.values[at : at + LISTED_AT_ONCE] for at in range(0, len(keys.values), LISTED_AT_ONCE)]
+    first, *others = (compose(column(name), f" IN ({', '.join(map(bind, listed))})") for listed in lists)
+    return reduce(lambda before, listed: compose(before, " OR ", listed), others, first)
 
 
 class _Bounds:
     """What is known of keys, as conditions on what is searched for them."""
 
-    def __init__(self, profiles: Mapping[str, Profile], spares: Spares, *, ansi: bool) -> None:
+    def __init__(self, profiles: Mapping[str, Profile], tables: Tables, *, ansi: bool) -> None:
         self._profiles = profiles
-        self._spares = spares
+        self._tables = tables
         self._ansi = ansi
-        self.values: dict[str, Any] = {}
+        self._parameters = Parameters()
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self._parameters.values
 
     def on(self, relation: Relation) -> Relation:
         relation = map_children(relation, self.on)
         match relation:
             case SemiJoin(child, keys, on, anti=False):
+                # Both sides are one column, of one type, unless the keys come from across an equality.
                 alike = not relation.across
                 found = [
-                    self._among(child, left, self._bounding(relation, keys, right), alike=alike)
+                    self._condition(child, left, self._keys(keys, right, strict=False), alike=alike)
                     for left, right in on
                 ]
                 return replace(relation, child=_where(child, found))
@@ -113,44 +159,45 @@ class _Bounds:
 
     def _joined(self, relation: Join) -> Join:
         found: list[list[Scalar | None]] = [[] for _ in relation.inputs]
-        for (keys_at, key), (searched_at, name) in equated(relation):
-            keys = self._keys(relation.inputs[keys_at], key)
-            # Texts are ordered otherwise than the numbers that they may be compared with.
-            if keys is not None and not isinstance(keys.least, str):
-                found[searched_at].append(self._among(relation.inputs[searched_at], name, keys, alike=False))
+        plain = replace(relation, conjuncts=tuple(each for each in relation.conjuncts if is_strict(each)))
+        strict = set(equated(plain))
+        for pair in equated(relation):
+            (keys_at, key), (searched_at, name) = pair
+            keys = self._keys(relation.inputs[keys_at], key, strict=pair in strict)
+            found[searched_at].append(self._condition(relation.inputs[searched_at], name, keys, alike=False))
         inputs = zip(relation.inputs, found, strict=True)
         return replace(relation, inputs=tuple(_where(child, conditions) for child, conditions in inputs))
 
-    def _bounding(self, relation: SemiJoin, keys: Relation, name: str) -> Keys | None:
-        """Both sides are one column, of one type, unless the keys come from across an equality."""
-        found = self._keys(keys, name)
-        return None if relation.across and found is not None and isinstance(found.least, str) else found
-
-    def _keys(self, keys: Relation, name: str) -> Keys | None:
+    def _keys(self, keys: Relation, name: str, *, strict: bool) -> Keys | None:
+        """``strict``: NULL matches nothing, so that it does not matter whether it is among the keys."""
         found = staged_origin(keys, name)
         if found is None or found[0].name not in self._profiles:
             return None
         staged, stored = found
-        return self._profiles[staged.name].keys.get(stored)
+        known = self._profiles[staged.name]
+        return known.keys.get(stored) if strict or stored in known.never_null else None
 
-    def _among(self, searched: Relation, name: str, keys: Keys | None, *, alike: bool) -> Scalar | None:
+    def _condition(self, searched: Relation, name: str, keys: Keys | None, *, alike: bool) -> Scalar | None:
         """The condition on the column that is searched. ``alike``: the keys are of its type. Of others there
-        is no list without ANSI mode, in which '01' = 1 compares numbers, and '01' IN (1) texts."""
+        is no list without ANSI mode, in which '01' = 1 compares numbers, and '01' IN (1) texts; and texts are
+        ordered otherwise than the numbers that they may be compared with."""
         if keys is None:
             return None
-        if keys.values and (alike or self._ansi):
-            listed = ", ".join(self._bound(value) for value in keys.values)
-            return compose(column(name), f" IN ({listed})")
         held = origin(searched, name)
-        if held is not None and isinstance(held[0], TableAt) and not self._spares(held[0], held[1], keys):
-            return None
-        return compose(column(name), f" BETWEEN {self._bound(keys.least)} AND {self._bound(keys.most)}")
-
-    def _bound(self, value: Any) -> str:
-        """A parameter that stands for the value."""
-        name = f"vk_{len(self.values)}"
-        self.values[name] = value
-        return f":{name}"
+        table = (held[0], held[1]) if held is not None and isinstance(held[0], TableAt) else None
+        if isinstance(keys.least, str) and not alike:
+            alike = table is not None and self._tables.holds_texts(*table)
+            if not alike:
+                return None
+        listed = keys.values if alike or self._ansi else ()
+        if 0 < len(listed) <= LISTED_AT_ONCE:
+            return among(name, keys, self._parameters)
+        span = replace(keys, values=())
+        if table is None:
+            return among(name, span, self._parameters)
+        possible = [keys, span] if listed else [span]
+        best = next((each for each in possible if self._tables.spares(*table, each)), None)
+        return None if best is None else among(name, best, self._parameters)
 
 
 def _where(relation: Relation, conditions: Iterable[Scalar | None]) -> Relation:

@@ -27,7 +27,7 @@ from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStart
 from viewkeeper.execute.crew import Crew, crew
 from viewkeeper.execute.installing import InstallContext, Installed, Installing
 from viewkeeper.execute.own_time import SharedTime
-from viewkeeper.execute.profiles import profile, spares
+from viewkeeper.execute.profiles import SearchedTables, profile
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
 from viewkeeper.execute.tuning import METADATA, tuning_for
@@ -55,7 +55,7 @@ from viewkeeper.session import setting
 from viewkeeper.sql.printer import print_relation
 
 CONCURRENT_STEPS = 4
-FEW_KEYS = 1_000
+FEW_KEYS = 10_000
 """Of a result that is expected to hold at most so many rows, the keys are looked at one by one."""
 
 
@@ -290,7 +290,7 @@ class Executor:
         with self._lock:
             profiles = dict(self._profiles)
         ansi = setting(session, "spark.sql.ansi.enabled") == "true"
-        statement = sharpened(relation, profiles, partial(spares, session), ansi=ansi)
+        statement = sharpened(relation, profiles, SearchedTables(session), ansi=ansi)
         text = print_relation(statement.relation)
         return session.sql(text, args=dict(statement.values)) if statement.values else session.sql(text)
 
