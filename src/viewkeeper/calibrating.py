@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from viewkeeper.algebra.estimates import SMALL_ROWS
-from viewkeeper.algebra.reading_costs import width
+from viewkeeper.algebra.reading_costs import SMALL_ROWS, width
 from viewkeeper.ledger import sqlite_url
 from viewkeeper.plan.fitting import Observation, fitted
 from viewkeeper.plan.methods import PROPERTY, Method

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from viewkeeper.algebra.conditions import conditions_alone
 from viewkeeper.algebra.expressions import cost
-from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, equalities
+from viewkeeper.algebra.join_sizes import UNKNOWN_ROWS, JoinInput, JoinSizes, constant_column, equalities
 from viewkeeper.algebra.provenance import scan_origin
-from viewkeeper.algebra.reading_costs import UNKNOWN_WIDTH, is_broadcast, width
+from viewkeeper.algebra.reading_costs import SMALL_ROWS, UNKNOWN_WIDTH, is_broadcast, width
 from viewkeeper.algebra.relations import (
     Aggregate,
     Constant,
@@ -32,9 +32,6 @@ from viewkeeper.algebra.relations import (
 )
 from viewkeeper.algebra.rules import read_once
 from viewkeeper.algebra.rules.leaves import Leaves
-
-SMALL_ROWS = 200_000
-"""A table of at most so many rows is broadcast to a delta, whatever is known of the delta."""
 
 _UNKNOWN_SHARE = 100
 """A delta whose size is not known is taken for this part of its table."""
@@ -168,13 +165,15 @@ def _names(relation: Join) -> list[str]:
 
 
 def _distinct(child: Relation, relation: Join, leaves: Leaves) -> dict[str, float]:
-    """Of the columns that an input is joined by, about how many values they have, where it is known."""
+    """Of the columns that an input is joined by, or compared with constants, about how many values they have,
+    where it is known."""
+    constants = filter(None, map(constant_column, relation.conjuncts))
+    compared = {*constants}.union(*equalities(relation.conjuncts))
     found: dict[str, float] = {}
-    for pair in equalities(relation.conjuncts):
-        for column in set(pair) & set(child.columns):
-            values = distinct_values(child, column, leaves)
-            if values is not None:
-                found[column] = max(1.0, values)
+    for column in compared & {*child.columns}:
+        values = distinct_values(child, column, leaves)
+        if values is not None:
+            found[column] = max(1.0, values)
     return found
 
 

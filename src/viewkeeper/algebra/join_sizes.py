@@ -8,7 +8,7 @@ Lee et al. (2001, Section 4) multiply the sizes of the inputs and the selectivit
 (As printed, the formula counts the selectivities within a part twice.) Columns that are set equal form a
 class. Of the d₁ ≤ … ≤ dₖ distinct values that its columns have in the inputs of P, the join keeps
 1 / (d₂ · … · dₖ). Where nobody knows how many there are, the smallest table of the class is taken to have the
-column as a key.
+column as a key. Of a column with d values, 1 / d are equal to a constant.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ UNKNOWN_ROWS = 1_000_000
 """Of a table without statistics. A wrong guess leads to a worse expression, never to a wrong result."""
 
 _ANY_CONDITION = 1 / 3
-"""What passes a condition that is no equality of two columns."""
+"""What passes a condition of which nothing is known."""
 
 _EQUALS = re.compile(r"\s*(=|==|<=>)\s*\Z")
+_CONSTANT = r"(?:-?\d[\w.]*|(?:DATE|TIMESTAMP)?\s*'(?:[^'\\]|\\.|'')*')"
+_EQUALS_CONSTANT = re.compile(rf"\s*(=|==|<=>)\s*{_CONSTANT}\s*\Z", re.IGNORECASE)
+_CONSTANT_EQUALS = re.compile(rf"\s*{_CONSTANT}\s*(=|==|<=>)\s*\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -161,8 +164,14 @@ class JoinSizes:
         for conjunct in self.conjuncts:
             if equal_columns(conjunct) is None:
                 needed = {self._owner[name] for name in conjunct.columns}
-                found.append(_Condition(sum(1 << place for place in needed), _ANY_CONDITION))
+                found.append(_Condition(sum(1 << place for place in needed), self._share(conjunct)))
         return found
+
+    def _share(self, conjunct: Scalar) -> float:
+        """What passes such a condition."""
+        name = constant_column(conjunct)
+        values = None if name is None else self.inputs[self._owner[name]].distinct.get(name)
+        return _ANY_CONDITION if values is None else 1 / max(1.0, values)
 
 
 def equalities(conjuncts: Iterable[Scalar]) -> Iterator[tuple[str, str]]:
@@ -175,6 +184,21 @@ def equal_columns(conjunct: Scalar) -> tuple[str, str] | None:
     match conjunct.parts:
         case (Column(one), str(word), Column(two)) if _EQUALS.match(word):
             return one, two
+        case _:
+            return None
+
+
+def constant_column(conjunct: Scalar) -> str | None:
+    """The column that a condition sets equal to a constant, if that is all it does.
+
+    >>> [constant_column(Scalar((Column("day"), text))) for text in (" = DATE'2026-01-01'", " = 1 + 1")]
+    ['day', None]
+    """
+    match conjunct.parts:
+        case (Column(name), str(word)) if _EQUALS_CONSTANT.match(word):
+            return name
+        case (str(word), Column(name)) if _CONSTANT_EQUALS.match(word):
+            return name
         case _:
             return None
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TypeAlias
 
-from viewkeeper.algebra.join_sizes import equalities
+from viewkeeper.algebra.join_sizes import constant_column, equalities
 from viewkeeper.algebra.relations import (
     Aggregate,
     AggregateCall,
@@ -111,10 +112,12 @@ def equated(relation: Join) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]
 
 
 def joined_columns(relation: Relation, inputs: int = 2) -> Iterator[tuple[str, str]]:
-    """The tables and their columns that joins of at least so many inputs set equal to others."""
+    """The tables and their columns that joins of at least so many inputs set equal to others, or to a
+    constant."""
     if isinstance(relation, Join) and len(relation.inputs) >= inputs:
-        for (place, column), _ in equated(relation):
-            found = scan_origin(relation.inputs[place], column)
+        constant = (constant_column(conjunct) for conjunct in relation.conjuncts)
+        for column in chain(*equalities(relation.conjuncts), filter(None, constant)):
+            found = scan_origin(relation, column)
             if found is not None:
                 yield found[0].table, found[1]
     for child in children(relation):

@@ -6,12 +6,19 @@ only the files that the conditions on it cannot skip. To begin with a table take
 holds: its files are looked up, and where it is small, it is broadcast, which is a job. The delta of several
 relations is nowhere stored, it only passes through; one that is too large to be broadcast is shuffled:
 written, sent and read again.
+
+And so is what it is joined with, unless that is small. It depends on the term, not on the operand alone: R
+is shuffled in the terms whose delta Δ(⋈P) is too large. To remain a sum over operands, with |Δ(⋈P)|
+depending on P alone, it is charged to every access of R, by the share of the other changed relations whose
+own deltas are too large. For the n-term expression that is exact (R and R′ being about the same), for it
+reads R once beside each of these deltas; for a tree it is as long as a joined delta is too large where its
+parts are. One that outgrows its parts is thought too cheap.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from viewkeeper.algebra.expressions import places
@@ -21,6 +28,9 @@ SMALL_VALUES = 8_000_000
 """A delta of at most so many values, which take about 128 MiB, is broadcast to the tables that it is joined
 with; Spark has no estimate of its own for deltas. A million keys are sooner sent everywhere than fifteen
 million rows shuffled and sorted."""
+
+SMALL_ROWS = 200_000
+"""A table of at most so many rows is broadcast to a delta, whatever is known of the delta."""
 
 _SHUFFLED = 3.0
 """Times what it would cost to read it once."""
@@ -79,11 +89,29 @@ class ReadingCosts:
 
     @cached_property
     def old(self) -> Sequence[float]:
-        return [OPENED + _read(each, each.old) * each.width for each in self._sizes.inputs]
+        return [self._access(place, each.old) for place, each in enumerate(self._sizes.inputs)]
 
     @cached_property
     def new(self) -> Sequence[float]:
-        return [OPENED + _read(each, each.new) * each.width for each in self._sizes.inputs]
+        return [self._access(place, each.new) for place, each in enumerate(self._sizes.inputs)]
+
+    def _access(self, place: int, rows: float) -> float:
+        """To read an input once, of so many rows, and to shuffle it beside what is too large."""
+        here = self._sizes.inputs[place]
+        read = _read(here, rows) * here.width
+        beside = [large for at, large in self._shuffled.items() if at != place]
+        share = sum(beside) / len(beside) if beside and here.new > SMALL_ROWS else 0.0
+        return OPENED + read * (1 + (_SHUFFLED - 1) * share)
+
+    @cached_property
+    def _shuffled(self) -> Mapping[int, bool]:
+        """Of each input that changed, whether its delta is too large to be broadcast."""
+        inputs = enumerate(self._sizes.inputs)
+        return {
+            place: not is_broadcast(self._sizes.delta(1 << place), len(each.columns))
+            for place, each in inputs
+            if self.changed[place]
+        }
 
     def delta(self, relations: int) -> float:
         """Of |Δ(⋈P)| rows, each as wide as those of the relations together."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, apply, change_between, consolidate
 from viewkeeper.algebra.derived_changes import Upper, derived_changes
-from viewkeeper.algebra.estimates import SMALL_ROWS
 from viewkeeper.algebra.first_rows import first, up_to_last
 from viewkeeper.algebra.lattice import Edge
 from viewkeeper.algebra.preaggregation import preaggregation
+from viewkeeper.algebra.reading_costs import SMALL_ROWS
 from viewkeeper.algebra.relations import (
     Field,
     Filter,

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from viewkeeper.algebra.derived_changes import Joined, Upper, can_derive, derived_changes, derived_rows
-from viewkeeper.algebra.estimates import SMALL_ROWS, known_sum
+from viewkeeper.algebra.estimates import known_sum
 from viewkeeper.algebra.lattice import Edge, lattice_of
+from viewkeeper.algebra.reading_costs import SMALL_ROWS
 from viewkeeper.algebra.relations import Relation, Scan, Staged, scans
 from viewkeeper.algebra.stars import Star, qualified, star_of
 from viewkeeper.algebra.summary_delta import Groups, can_combine, groups_after

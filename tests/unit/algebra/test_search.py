@@ -12,7 +12,7 @@ import pytest
 
 from viewkeeper.algebra.expressions import Node, Tree, accesses, all_terms, cost, members, n_term
 from viewkeeper.algebra.join_sizes import JoinInput, JoinSizes
-from viewkeeper.algebra.reading_costs import OPENED, ReadingCosts
+from viewkeeper.algebra.reading_costs import OPENED, SMALL_ROWS, SMALL_VALUES, ReadingCosts
 from viewkeeper.algebra.scalars import Column, Scalar
 from viewkeeper.algebra.search import find_optimal
 
@@ -243,6 +243,30 @@ def test_known_distinct_values_are_used() -> None:
     assert JoinSizes(inputs, conjuncts).rows(0b11) == pytest.approx(100 * 1_000 / 20)
 
 
+@pytest.mark.parametrize(
+    ("condition", "share"),
+    [
+        ((Column("kind"), " = 'A''B'"), 1 / 8),
+        (("date'2026-01-01' <=> ", Column("kind")), 1 / 8),
+        ((Column("kind"), " = -1.5D"), 1 / 8),
+        ((Column("unknown"), " = 3"), 1 / 3),
+        ((Column("kind"), " > 3"), 1 / 3),
+        ((Column("kind"), " = 3 OR true"), 1 / 3),
+        ((Column("kind"), " = 'A' || 'B'"), 1 / 3),
+        ((Column("kind"), " = ", Column("unknown"), " + 1"), 1 / 3),
+    ],
+)
+def test_what_a_condition_on_one_input_lets_pass(condition: tuple[str | Column, ...], share: float) -> None:
+    conjuncts = (Scalar((Column("a"), " = ", Column("b"))), Scalar(condition))
+    inputs = (
+        JoinInput("a", frozenset({"a", "kind", "unknown"}), 100, 100, 16, {"a": 100, "kind": 8}),
+        JoinInput("b", frozenset({"b"}), 100, 100, None, {"b": 100}),
+    )
+    sizes = JoinSizes(inputs, conjuncts)
+    assert sizes.delta(0b01) == pytest.approx(16 * share), "before it is joined"
+    assert sizes.delta(0b11) == pytest.approx(16 * share)
+
+
 def test_on_spark_rows_are_weighed_by_what_is_read_of_them() -> None:
     conjuncts = (Scalar((Column("a"), " = ", Column("b"))),)
     narrow = JoinInput("a", frozenset({"a"}), 1_000, 1_100, 100, width=4.0)
@@ -279,3 +303,31 @@ def test_a_delta_too_large_to_be_broadcast_is_dearer() -> None:
     reading = ReadingCosts(JoinSizes((alone, beside), ()))
     assert reading.delta(0b01) == rows * 16
     assert reading.delta(0b10) == 3 * rows * 16
+
+
+def test_a_large_table_is_shuffled_beside_deltas_too_large_to_be_broadcast() -> None:
+    """The sum over operands is what the terms of the n-term expression read and shuffle."""
+    for seed in range(300):
+        random = Random(seed)
+        inputs = tuple(
+            JoinInput(
+                f"t{at}",
+                frozenset({f"a{at}", f"b{at}"}),
+                rows,
+                rows,
+                random.choice([None, 100.0, 2.0 * SMALL_VALUES]) if at else 10.0,
+                width=random.choice([4.0, 50.0]),
+            )
+            for at in range(random.randint(2, 5))
+            for rows in [random.choice([10.0, 1e6, 1e8])]
+        )
+        reading = ReadingCosts(JoinSizes(inputs, ()))
+        expected = 0.0
+        for term, changed in enumerate(inputs):
+            if changed.delta is None:
+                continue
+            expected += reading.delta(1 << term)
+            for at, other in enumerate(inputs):
+                shuffled = changed.delta * 2 > SMALL_VALUES and other.new > SMALL_ROWS
+                expected += 0 if at == term else OPENED + other.new * other.width * (3 if shuffled else 1)
+        assert cost(n_term(len(inputs)), reading) == pytest.approx(expected), f"seed {seed}"

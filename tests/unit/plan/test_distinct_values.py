@@ -29,10 +29,12 @@ def test_the_columns_that_tables_are_joined_by() -> None:
     assert set(joined_columns(rows)) == {(SALES, "store"), (STORES, "store")}
     assert not set(joined_columns(rows, inputs=3))
     third = scan("lake.default.days", "day")
-    three = Join(
-        (Filter(sales, words("true")), stores, third), (*joined.conjuncts, Scalar((Column("day"), " > 3")))
-    )
-    assert set(joined_columns(three, inputs=3)) == {(SALES, "store"), (STORES, "store")}
+    for condition, known in ((" > 3", set()), (" = 3", {("lake.default.days", "day")})):
+        three = Join(
+            (Filter(sales, words("true")), stores, third),
+            (*joined.conjuncts, Scalar((Column("day"), condition))),
+        )
+        assert set(joined_columns(three, inputs=3)) == {(SALES, "store"), (STORES, "store"), *known}
 
 
 def test_estimates_use_them() -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.deltas import Delta, plus
 from viewkeeper.algebra.empty_terms import empty_terms
-from viewkeeper.algebra.estimates import SMALL_ROWS, delta_size, is_small, join_sizes, size
+from viewkeeper.algebra.estimates import delta_size, is_small, join_sizes, size
 from viewkeeper.algebra.expressions import Node, Operand, Term, Terms, Tree, changes, members, places
 from viewkeeper.algebra.join_sizes import JoinSizes
+from viewkeeper.algebra.reading_costs import SMALL_ROWS
 from viewkeeper.algebra.relations import Join, Project, Relation
 from viewkeeper.algebra.rules.leaves import Leaves, new, old
 from viewkeeper.algebra.scalars import WEIGHT, Named, Scalar, column, compose, keep

@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from viewkeeper.algebra.estimates import SMALL_ROWS, is_small, size
+from viewkeeper.algebra.estimates import is_small, size
 from viewkeeper.algebra.join_sizes import is_strict
+from viewkeeper.algebra.reading_costs import SMALL_ROWS
 from viewkeeper.algebra.relations import (
     Distinct,
     Filter,
