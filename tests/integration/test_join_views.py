@@ -97,6 +97,29 @@ def test_distinct_values_are_counted_once_and_again_when_the_table_has_outgrown_
     assert_exact(shop)
 
 
+def test_texts_are_as_wide_as_their_files_say(wh: Warehouse) -> None:
+    columns = {
+        "o": "o INT, n STRING",
+        "l": "o INT, s INT, note STRING, mark STRING",
+        "s": "s INT, pay BINARY",
+    }
+    for table, each in columns.items():
+        wh.spark.sql(f"CREATE TABLE {table} ({each}) USING iceberg")
+    wh.spark.sql("INSERT INTO o SELECT INT(id), NULL FROM range(100)")
+    wide = "concat_ws('', transform(sequence(1, 20), each -> md5(string(id * 100 + each))))"
+    wh.spark.sql(f"INSERT INTO l SELECT INT(id), INT(id % 9), {wide}, 'x' FROM range(500)")
+    query = "SELECT n, note, mark, pay FROM o JOIN l ON o.o = l.o JOIN s ON l.s = s.s"
+    wh.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    details = wh._ledger.observations()["lake.default.l"].details["distinct"]
+    assert set(details["widths"]) == {"note", "mark"}
+    assert 300 <= details["widths"]["note"] <= 700, "640 digits, which take half a byte each"
+    assert details["widths"]["mark"] < 1
+    assert wh._ledger.observations()["lake.default.o"].details["distinct"]["widths"].keys() == {"n"}
+    wh.spark.sql("INSERT INTO s VALUES (3, NULL)")
+    wh.refresh(policy="incremental")
+    assert_exact(wh)
+
+
 def test_what_iceberg_has_counted_is_not_counted_again(wh: Warehouse) -> None:
     for table, (columns, rows) in ORDERED_LINES.items():
         wh.spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg")

@@ -205,8 +205,11 @@ def _width(child: Relation, leaves: Leaves) -> float:
 
 
 def _column_width(child: Relation, column: str, leaves: Leaves) -> float:
-    kind = column_type(child, column, leaves)
-    return UNKNOWN_WIDTH if kind is None else width(kind)
+    stored, kind = scan_origin(child, column), column_type(child, column, leaves)
+    if stored is None or kind is None:
+        return UNKNOWN_WIDTH
+    # What files hold is compressed: what little it takes there is no less to be handled.
+    return max(width(kind), leaves.widths(stored[0]).get(stored[1], 0.0))
 
 
 def column_type(relation: Relation, column: str, leaves: Leaves) -> str | None:

@@ -111,6 +111,14 @@ def equated(relation: Join) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]
         yield (owner[two], two), (owner[one], one)
 
 
+def joined_tables(relation: Relation, inputs: int = 2) -> Iterator[Scan]:
+    """The tables, with the columns that are read of them, that joins of at least so many inputs join."""
+    if isinstance(relation, Join) and len(relation.inputs) >= inputs:
+        yield from (child for child in relation.inputs if isinstance(child, Scan))
+    for child in children(relation):
+        yield from joined_tables(child, inputs)
+
+
 def joined_columns(relation: Relation, inputs: int = 2) -> Iterator[tuple[str, str]]:
     """The tables and their columns that joins of at least so many inputs set equal to others, or to a
     constant."""

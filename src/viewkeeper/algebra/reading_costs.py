@@ -1,11 +1,11 @@
 """What the operands of a delta expression cost to read on Spark, in bytes: the linear metric of Lee et al.
 (2001), with the rows of each operand weighed by what is read of them.
 
-Of a table only the columns that the view needs are read, and their types tell about how wide they are; and
-only the files that the conditions on it cannot skip. To begin with a table takes time, however little it
-holds: its files are looked up, and where it is small, it is broadcast, which is a job. The delta of several
-relations is nowhere stored, it only passes through; one that is too large to be broadcast is shuffled:
-written, sent and read again.
+Of a table only the columns that the view needs are read, and their types tell about how wide they are (texts
+may take more than that: so says the metadata of files); and only the files that the conditions on it cannot
+skip. To begin with a table takes time, however little it holds: its files are looked up, and where it is
+small, it is broadcast, which is a job. The delta of several relations is nowhere stored, it only passes
+through; one that is too large to be broadcast is shuffled: written, sent and read again.
 
 And so is what it is joined with, unless that is small. It depends on the term, not on the operand alone: R
 is shuffled in the terms whose delta Δ(⋈P) is too large. To remain a sum over operands, with |Δ(⋈P)|
@@ -55,6 +55,7 @@ _WIDTHS = {
     "char": 20.0,
 }
 _NESTED = 50.0
+_OF_ANY_LENGTH = ("string", "binary")
 _DECIMAL = re.compile(r"decimal\((\d+)")
 
 
@@ -75,6 +76,11 @@ def width(kind: str) -> float:
     if "<" in kind:
         return _NESTED
     return _WIDTHS.get(kind.split("(")[0], UNKNOWN_WIDTH)
+
+
+def is_of_any_length(kind: str) -> bool:
+    """Whether values of this type may take far more than is thought, which files then tell."""
+    return kind in _OF_ANY_LENGTH
 
 
 class ReadingCosts:

@@ -204,6 +204,10 @@ class Engine:
             found |= dict(zip(counted, map(int, values), strict=True))
         return found
 
+    def widths(self, table: str, version: str, columns: Sequence[str]) -> dict[str, float]:
+        """About how many bytes of a row these columns of a source take; nothing is counted for it."""
+        return dict(self.observer.source(table).widths(table, version, columns)) if columns else {}
+
     def rows(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
         """A small result as a DataFrame of the user's session."""
         return self.spark.createDataFrame(list(rows), schema)

@@ -179,6 +179,10 @@ class ViewLeaves:
             return dict(zip(stored, layout.types, strict=True))
         return self._situation.types.get(scan.table, {})
 
+    def widths(self, scan: Scan) -> Mapping[str, float]:
+        """Of sources only."""
+        return self._situation.widths.get(scan.table, {})
+
     def expression(self, relation: Join, sizes: JoinSizes) -> Expression:
         """As the options say; what was chosen is kept, to be explained."""
         problem = Problem(self._view, relation, sizes, self._span)

@@ -136,6 +136,8 @@ class Situation:
     """Of sources: about how many values some of their columns have."""
     types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of sources: the types of their columns."""
+    widths: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Of sources: about how many bytes a row takes of some columns of any length."""
     pruned: Mapping[Filter, int] = field(default_factory=dict)
     """Of large sources that are read under a condition: rows of the files that it cannot skip."""
     extents: Mapping[tuple[Span, str], Extents] = field(default_factory=dict)

@@ -105,6 +105,9 @@ class ClockSource:
     def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
         return dict.fromkeys(columns, 1)
 
+    def widths(self, table: str, version: str, columns: Sequence[str]) -> Mapping[str, float]:
+        return {}
+
     def extents(
         self, table: str, old: str | None, new: str | None, columns: Sequence[str]
     ) -> Mapping[str, Extents]:

@@ -155,6 +155,10 @@ class Source(Protocol):
     def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
         """About how many values these columns have, as far as the source keeps statistics of it."""
 
+    def widths(self, table: str, version: str, columns: Sequence[str]) -> Mapping[str, float]:
+        """About how many bytes of a row these columns take as they are stored, as far as that is known
+        without reading them."""
+
     def extents(
         self, table: str, old: str | None, new: str | None, columns: Sequence[str]
     ) -> Mapping[str, Extents]:

@@ -135,6 +135,9 @@ class DeltaSource:
     def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
         return {}
 
+    def widths(self, table: str, version: str, columns: Sequence[str]) -> Mapping[str, float]:
+        return {}
+
     def extents(
         self, table: str, old: str | None, new: str | None, columns: Sequence[str]
     ) -> Mapping[str, Extents]:

@@ -37,6 +37,7 @@ from viewkeeper.sources.iceberg_files import (
     MOST_BOUND_COLUMNS,
     MOST_FILES_WITH_BOUNDS,
     FileChange,
+    column_widths,
     compare_files,
     file_extents,
     live_files,
@@ -155,6 +156,11 @@ class IcebergSource:
         identity = read_identity(self._spark, self._parts)
         known = {} if identity is None else identity.distinct
         return {column: known[column] for column in columns if column in known}
+
+    def widths(self, table: str, version: str, columns: Sequence[str]) -> Mapping[str, float]:
+        """What the metrics of the data files say, of today's columns; one job."""
+        self._check(table)
+        return column_widths(self._spark, self._reader, version, columns)
 
     def row_count(self, table: str, version: str | None) -> int | None:
         """Rows at a version, as far as metadata tells; of the version that was asked for last, no job."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from viewkeeper.algebra.empty_terms import Extent, Extents
@@ -106,6 +107,23 @@ def read_files(
         SegmentFiles(segment, frozenset(live[segment.start]), frozenset(live[segment.end]))
         for segment in segments
     )
+
+
+def column_widths(
+    spark: SparkSession, table: TableReader, version: str, columns: Sequence[str]
+) -> dict[str, float]:
+    """About how many bytes of a row these columns take in the files of a version, compressed; those are left
+    out of whose size no file tells, and all where they are not today's."""
+    sums = ", ".join(
+        f"sum({size}) / nullif(sum(IF({size} IS NULL, 0, record_count)), 0)"
+        for size in (f"readable_metrics.{quote(column)}.column_size" for column in columns)
+    )
+    query = f"SELECT {sums} FROM {table.metadata_at('files', version)} WHERE content = {DATA}"
+    try:
+        found = spark.sql(query).collect()[0]
+    except PySparkException:
+        return {}
+    return {column: float(size) for column, size in zip(columns, found, strict=True) if size is not None}
 
 
 def _entries_query(table: TableReader, version: str, columns: Sequence[BoundColumn]) -> str:

@@ -97,6 +97,9 @@ class MemoryLeaves:
     def types(self, scan: Scan) -> Mapping[str, str]:
         return {field.stored: "bigint" for field in scan.fields}
 
+    def widths(self, scan: Scan) -> Mapping[str, float]:
+        return {}
+
     def extents(self, scan: Scan, column: str) -> Extents | None:
         """As the rows are."""
         if scan.table not in self.changed:

@@ -51,6 +51,9 @@ class Leaves(Protocol):
     def types(self, scan: Scan) -> Mapping[str, str]:
         """The types of the table's stored columns, as far as they are known."""
 
+    def widths(self, scan: Scan) -> Mapping[str, float]:
+        """About how many bytes a row takes in the files of the table, of some columns of any length."""
+
     def extents(self, scan: Scan, column: str) -> Extents | None:
         """Between which values a stored column of the table lies, if it changed and that is known."""
 
