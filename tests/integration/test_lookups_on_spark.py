@@ -116,5 +116,8 @@ def test_a_profile_tells_rows_nulls_and_ranges(spark: SparkSession) -> None:
     assert known.keys["n"] == Keys(4, 4), "NULL apart"
     assert known.keys["u"] == Keys("b", "é")
     assert profiles.profile(rows, ["a b"], few=True).keys == {"a b": Keys(1, 3, (1, 3))}
+    broken = spark.sql("SELECT * FROM VALUES ('a'), (string(X'62FF')), ('c') AS t(s)")
+    assert profiles.profile(broken, ["s"], few=True).keys == {"s": Keys("a", "c")}, "not as it came"
+    assert profiles.profile(broken.where("s > 'a'"), ["s"], few=True).keys == {}
     none = profiles.profile(rows.where("d IS NULL"), ["d"])
     assert (none.rows, none.keys) == (0, {})

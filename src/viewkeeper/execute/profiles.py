@@ -18,12 +18,14 @@ from viewkeeper.sql.quoting import quote
 
 _ORDERED = (IntegralType, DecimalType, DateType)
 """What Spark and Iceberg order alike, and whose values reach Spark as they came: not floating-point numbers
-(NaN, −0), nor timestamps, which Python shifts by the machine's zone; texts that have no collation, too."""
+(NaN, −0), nor timestamps, which Python shifts by the machine's zone."""
 _LISTED = 2_000
 """More keys than these hardly leave a file out that their range does not. (A bloom filter is of use for far
 fewer: it takes about one in a hundred for what it holds.)"""
 _LONGEST = 200
 """Longer texts are no bounds: they would only be carried around."""
+_NOT_TEXT = "\ufffd"
+"""What Python is given for bytes that are no UTF-8: a text with it may be another one."""
 _LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 """Under this name Spark remembers the declared type of a CHAR or VARCHAR."""
 _SPARED = 2
@@ -46,7 +48,7 @@ def profile(rows: DataFrame, columns: Sequence[str], *, few: bool = False) -> Pr
     keys = {
         column: _keys(*answer)
         for column, answer in zip(ordered, answers, strict=True)
-        if answer[0] is not None and _are_short(*answer[:2])
+        if answer[0] is not None and _are_usable(*answer[:2])
     }
     return Profile(total, never_null, keys)
 
@@ -58,7 +60,7 @@ class SearchedTables:
     session: SparkSession
 
     def holds_texts(self, table: TableAt, stored: str) -> bool:
-        """Not those under a collation, nor those of a fixed length, which are padded to be compared."""
+        """Not those under a collation, nor those of a declared length, which may be padded to be compared."""
         (column,) = self.session.sql(print_relation(_only(table, stored))).schema.fields
         return column.dataType == StringType() and _LENGTH not in column.metadata
 
@@ -77,13 +79,16 @@ def _only(table: TableAt, stored: str) -> TableAt:
 
 
 def _keys(least: Any, most: Any, values: Sequence[Any] = ()) -> Keys:
-    listed = len(values) <= _LISTED and _are_short(*values)
+    listed = len(values) <= _LISTED and _are_usable(*values)
     return Keys(least, most, tuple(sorted(values)) if listed else ())
 
 
 def _is_ordered(kind: DataType) -> bool:
+    """Texts are, too, unless they have a collation."""
     return isinstance(kind, _ORDERED) or kind == StringType()
 
 
-def _are_short(*ends: object) -> bool:
-    return all(not isinstance(end, str) or len(end) <= _LONGEST for end in ends)
+def _are_usable(*values: object) -> bool:
+    """Whether texts among these are short, and as they are in Spark."""
+    texts = [value for value in values if isinstance(value, str)]
+    return all(len(text) <= _LONGEST and _NOT_TEXT not in text for text in texts)
