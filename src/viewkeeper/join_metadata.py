@@ -28,7 +28,7 @@ def extents_of_joins(
     asked: dict[Span, set[str]] = defaultdict(set)
     for view in views:
         by_table = {span[0]: span for span in spans[view.name]}
-        for join in _joins(view.analysis.relation):
+        for join in joins_of(view.analysis.relation):
             for pair in plain_equalities(join):
                 stored = [origin for column in pair if (origin := scan_origin(join, column)) is not None]
                 sides = [(by_table[scan.table], column) for scan, column in stored if scan.table in by_table]
@@ -45,7 +45,7 @@ def pruned_tables(observer: Observer, views: Iterable[ViewInput], observed: Obse
     """Rows of large tables that conditions leave to be read: the files of a partition, say."""
     asked: dict[Filter, str] = {}
     for view in views:
-        for join in _joins(view.analysis.relation):
+        for join in joins_of(view.analysis.relation):
             for at in range(len(join.inputs)):
                 alone = conditions_alone(join, at)
                 if alone is None or not isinstance(alone.child, Scan):
@@ -64,11 +64,17 @@ def _only_grew(span: Span, observed: Observed) -> bool:
 
 
 def _is_large(table: str, observed: Observed) -> bool:
-    return (observed.rows.get(table) or 0) >= _LARGE_ROWS
+    return is_large(observed.rows.get(table))
 
 
-def _joins(relation: Relation | None) -> Iterator[Join]:
+def is_large(rows: int | None) -> bool:
+    """Whether it pays to ask about a table of so many rows before it is read."""
+    return (rows or 0) >= _LARGE_ROWS
+
+
+def joins_of(relation: Relation | None) -> Iterator[Join]:
+    """All joins within a relation."""
     if isinstance(relation, Join):
         yield relation
     for child in () if relation is None else children(relation):
-        yield from _joins(child)
+        yield from joins_of(child)

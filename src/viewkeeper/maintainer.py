@@ -82,6 +82,7 @@ class Maintainer:
             )
         finally:
             self.shop.engine.observer.let_go()
+        situation, _ = self.shop.checked(situation, may_look=False)
         situation = with_distinct(situation, kept_values(self.shop.ledger))
         return plan_epoch(situation), situation
 

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from viewkeeper.define.project import Project
+    from viewkeeper.define.settings import ForeignKey
     from viewkeeper.execute.engine import Engine
     from viewkeeper.maintainer import Maintainer
 
@@ -85,9 +86,11 @@ class Warehouse(Overview):
         on_event: Callable[[Event], None] | None = None,
         lease_seconds: float = LEASE_SECONDS,
         options: Options = USUAL,
+        foreign_keys: Sequence[ForeignKey] = (),
     ) -> None:
         super().__init__(ledger, default)
         self.options = options
+        self.foreign_keys = foreign_keys
         self._start = start
         self._emit = on_event or (lambda event: None)
         self._lease_seconds = lease_seconds
@@ -345,6 +348,7 @@ class Warehouse(Overview):
                 emit, seconds = lambda event: self._emit(event), self._lease_seconds
                 self._maintainer_ = Maintainer(Workshop(self._ledger, self._start(), emit, seconds))
             self._maintainer_.shop.options = self.options
+            self._maintainer_.shop.foreign_keys = self.foreign_keys
             return self._maintainer_
 
     @property
@@ -404,6 +408,7 @@ def connect(
     on_event: Callable[[Event], None] | None = None,
     lease_seconds: float = LEASE_SECONDS,
     options: Options = USUAL,
+    foreign_keys: Sequence[ForeignKey] = (),
 ) -> Warehouse:
     """Open a warehouse.
 
@@ -411,7 +416,7 @@ def connect(
     in the folder. ``connect(spark=session, catalog="lake", ledger="postgresql://…")`` uses a session of
     yours, classic or Connect, and any catalog that Spark is configured for. ``namespace``: where names are
     looked up, if not where the session is. ``options``: other ways to make plans, to be compared with the
-    usual one; they can be set later, too.
+    usual one; they can be set later, too. ``foreign_keys``: what joins may use if it is found to be so.
     """
     folder = Path(path) if path is not None else None
     url = ledger or (folder_ledger(folder, create=create) if folder is not None else None)
@@ -437,7 +442,7 @@ def connect(
         return engine
 
     where = (name, *(namespace or ("default",)))
-    return Warehouse(Ledger.open(url), start, where, on_event, lease_seconds, options)
+    return Warehouse(Ledger.open(url), start, where, on_event, lease_seconds, options, foreign_keys)
 
 
 def _text(name: Sequence[str]) -> str:

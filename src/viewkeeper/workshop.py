@@ -15,13 +15,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from viewkeeper.algebra.empty_terms import KeyReference
 from viewkeeper.declaring import LedgerShelf, declared_sources, with_siblings
+from viewkeeper.define.settings import ForeignKey
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
 from viewkeeper.epochs import EpochRunner, Work, held_lease
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
+from viewkeeper.foreign_keys import Holding, SparkChecker, checked, details_of, kept_holdings
 from viewkeeper.housekeeping import Housekeeping
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.learning import experience
@@ -61,6 +64,7 @@ class Workshop:
         self._emit = emit
         self._lease_seconds = lease_seconds
         self.options = USUAL
+        self.foreign_keys: Sequence[ForeignKey] = ()
         self.runner = EpochRunner(ledger, engine, emit)
         self._recover()
 
@@ -140,15 +144,25 @@ class Workshop:
         known = kept_values(self.ledger)
         if not without_data:
             known = count_missing(self.engine, situation, known)
+            situation, holdings = self.checked(situation, may_look=True)
             now = utc_now()
             self.ledger.observe(
                 {
-                    table: SourceObservation(version, now, details(known.get(table)))
+                    table: SourceObservation(
+                        version, now, {**details(known.get(table)), **details_of(table, holdings)}
+                    )
                     for table, version in situation.versions.items()
                 }
             )
         self._emit(StepFinished(None, Phase.OBSERVE, time.monotonic() - started))
         return with_distinct(situation, known)
+
+    def checked(
+        self, situation: Situation, *, may_look: bool
+    ) -> tuple[Situation, dict[KeyReference, Holding]]:
+        """The situation, with what the foreign keys that are declared tell of it."""
+        checker, known = SparkChecker(self.engine, situation), kept_holdings(self.ledger)
+        return checked(checker, situation, self.foreign_keys, known, may_look=may_look)
 
     def refresh(
         self, lease: Lease, library: Library, names: Sequence[str], policy: str | None

@@ -4,14 +4,16 @@ An inserted parent has no old children: a new order has a number that no old lin
 
     Δorders ⋈ lineitem = ∅
 
-A foreign key would say so, if it could be trusted. But it need not be declared: where one side of an equality
-has only values beyond those of the other side, no row of the one finds a row of the other. The least and the
-greatest value of a column stand in the metadata of a table's files; no row is read to know them.
+Where one side of an equality has only values beyond those of the other side, no row of the one finds a row
+of the other. The least and the greatest value of a column stand in the metadata of a table's files; no row is
+read to know them. Where keys do not grow, a foreign key says so, if it is known to have held before: each old
+line then refers to an old order, and an order with a new key is none of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
@@ -51,6 +53,20 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyReference:
+    """A foreign key: columns of a table, and those of another one's key that they refer to, as they are
+    stored there."""
+
+    child: str
+    columns: tuple[str, ...]
+    parent: str
+    key: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"foreign key {', '.join(self.columns)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Extents:
     """Of one column of a table that changed: in its rows before and after, and in those that came, if no row
     went. ``None`` where it is not known."""
@@ -58,6 +74,9 @@ class Extents:
     before: Extent | None = None
     after: Extent | None = None
     inserted: Extent | None = None
+    unreferred: frozenset[KeyReference] = frozenset()
+    """Foreign keys by which no row that the child had before refers to a row that came here, when no row
+    went; the column belongs to their key."""
 
 
 ExtentsOf: TypeAlias = Callable[[Scan, str], Extents | None]
@@ -75,8 +94,22 @@ def plain_equalities(relation: Join) -> Iterator[tuple[str, str]]:
 def is_empty(relation: Join, node: Node, at: int, changed: Sequence[bool], extents: ExtentsOf) -> bool:
     """Whether a node's term for its part ``at`` must be: the parts before it are new, those behind it old."""
     deltas = _of_delta(relation, node.parts[at], changed)
+    states = _states(node, at)
+    return _lies_apart(relation, deltas, states, extents) or (
+        _unreferred(relation, deltas, states, changed, extents) is not None
+    )
+
+
+def _states(node: Node, at: int) -> dict[int, State]:
+    """In which state a term for the part ``at`` reads the inputs of the other parts."""
     states = {place: State.NEW for part in node.parts[:at] for place in places(members(part))}
-    states |= {place: State.OLD for part in node.parts[at + 1 :] for place in places(members(part))}
+    return states | {place: State.OLD for part in node.parts[at + 1 :] for place in places(members(part))}
+
+
+def _lies_apart(
+    relation: Join, deltas: Mapping[str, Relation], states: Mapping[int, State], extents: ExtentsOf
+) -> bool:
+    """Whether the values that came are all beyond those that they are to be equal to."""
     rows = {name: place for place in states for name in relation.inputs[place].columns}
     for pair in plain_equalities(relation):
         for one, two in (pair, pair[::-1]):
@@ -91,6 +124,35 @@ def is_empty(relation: Join, node: Node, at: int, changed: Sequence[bool], exten
             if other is not None and came.inserted.is_apart_from(other):
                 return True
     return False
+
+
+def _unreferred(
+    relation: Join,
+    deltas: Mapping[str, Relation],
+    states: Mapping[int, State],
+    changed: Sequence[bool],
+    extents: ExtentsOf,
+) -> KeyReference | None:
+    """A foreign key by which the rows that came are to be joined with rows of before: the columns of both
+    must be set equal pair by pair, and come from one row each."""
+    before = [place for place, state in states.items() if state is State.OLD or not changed[place]]
+    rows = {name: place for place in before for name in relation.inputs[place].columns}
+    joined: dict[tuple[int, Scan, Scan], set[tuple[str, str]]] = defaultdict(set)
+    for pair in plain_equalities(relation):
+        for one, two in (pair, pair[::-1]):
+            if one in deltas and two in rows:
+                parent = scan_origin(deltas[one], one)
+                child = scan_origin(relation.inputs[rows[two]], two)
+                if parent is not None and child is not None:
+                    joined[rows[two], parent[0], child[0]].add((parent[1], child[1]))
+    for (_, parent_scan, child_scan), pairs in joined.items():
+        for key, _ in sorted(pairs):
+            known = extents(parent_scan, key)
+            for reference in sorted(known.unreferred, key=str) if known is not None else ():
+                equal = set(zip(reference.key, reference.columns, strict=True)) <= pairs
+                if equal and reference.child == child_scan.table:
+                    return reference
+    return None
 
 
 def empty_terms(relation: Join, node: Node, changed: Sequence[bool], extents: ExtentsOf) -> set[int]:
@@ -112,6 +174,23 @@ def left_out(
     for part in tree.parts:
         if members(part) not in empty:
             yield from left_out(relation, part, changed, extents)
+
+
+def checked_references(
+    relation: Join, tree: Tree, changed: Sequence[bool], extents: ExtentsOf
+) -> Iterator[tuple[int, KeyReference]]:
+    """Of the terms that are left out, by their parts, those of which only a foreign key says it."""
+    if isinstance(tree, int):
+        return
+    empty = empty_terms(relation, tree, changed, extents)
+    for at, part in enumerate(tree.parts):
+        if members(part) not in empty:
+            yield from checked_references(relation, part, changed, extents)
+            continue
+        deltas, states = _of_delta(relation, part, changed), _states(tree, at)
+        reference = _unreferred(relation, deltas, states, changed, extents)
+        if reference is not None and not _lies_apart(relation, deltas, states, extents):
+            yield members(part), reference
 
 
 def _of_delta(relation: Join, part: Tree, changed: Sequence[bool]) -> dict[str, Relation]:

@@ -242,7 +242,14 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
     options = Options(aggregates=Aggregates(project.settings.aggregates), joins=Joins(project.settings.joins))
     if not (connection.master or connection.remote):
         folder = project.folder / (connection.warehouse or DEFAULT_WAREHOUSE)
-        return connect(folder, namespace=project.namespace, ledger=ledger, on_event=on_event, options=options)
+        return connect(
+            folder,
+            namespace=project.namespace,
+            ledger=ledger,
+            on_event=on_event,
+            options=options,
+            foreign_keys=project.settings.references,
+        )
     from viewkeeper.execute.ctrl_c import take_over_ctrl_c  # pyspark: only who needs it waits for it
     from viewkeeper.session import configured_session
 
@@ -258,4 +265,5 @@ def open_warehouse(project: Project, on_event: Callable[[Event], None] | None = 
         ledger=ledger,
         on_event=on_event,
         options=options,
+        foreign_keys=project.settings.references,
     )

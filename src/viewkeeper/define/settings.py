@@ -201,6 +201,13 @@ class Settings(_Refreshing):
         """The columns that a foreign key refers to: those it names, or the declared key, or its own names."""
         return fk.referenced_columns or self.keys.get(fk.references, fk.columns)
 
+    @property
+    def references(self) -> tuple[ForeignKey, ...]:
+        """The foreign keys, each with the columns that it refers to."""
+        return tuple(
+            fk.model_copy(update={"referenced_columns": self.referenced(fk)}) for fk in self.foreign_keys
+        )
+
     def expectations_of(self, view: str) -> tuple[Expectation, ...]:
         """What is expected of the rows of a view, by its whole name or the end of it."""
         return tuple(

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT
+from viewkeeper.algebra.empty_terms import KeyReference
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.errors import DefinitionError, LedgerError, NotFoundError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event
@@ -19,10 +20,11 @@ from viewkeeper.execute.catalog import Catalog
 from viewkeeper.execute.embedded import CATALOG, embedded_session
 from viewkeeper.execute.executor import Executor
 from viewkeeper.execute.faults import FAULTS, marks_in
+from viewkeeper.execute.key_references import TouchedRows, Violations, holds, violations
 from viewkeeper.execute.meter import metering
 from viewkeeper.execute.observing import Observer
 from viewkeeper.execute.sessions import Sessions
-from viewkeeper.execute.tuning import METADATA
+from viewkeeper.execute.tuning import METADATA, tuning_for
 from viewkeeper.execute.verifying import Comparison, compare_all
 from viewkeeper.install import storage
 from viewkeeper.install.publish import run_chores
@@ -207,6 +209,15 @@ class Engine:
     def widths(self, table: str, version: str, columns: Sequence[str]) -> dict[str, float]:
         """About how many bytes of a row these columns of a source take; nothing is counted for it."""
         return dict(self.observer.source(table).widths(table, version, columns)) if columns else {}
+
+    def violations(self, touched: Sequence[TouchedRows]) -> list[Violations | None]:
+        """Whether foreign keys hold on the rows touched; see :mod:`viewkeeper.foreign_keys`."""
+        changed = sum(each.rows for each in touched)
+        return violations(self.sessions.pinned(self.pins, tuning_for(changed)), touched)
+
+    def holds(self, reference: KeyReference, child: str, parent: str) -> bool:
+        """Whether a foreign key holds on whole tables, as FROM has them."""
+        return holds(self.sessions.pinned(self.pins), reference, child, parent)
 
     def rows(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
         """A small result as a DataFrame of the user's session."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from viewkeeper.algebra.conditions import conditions_alone, is_on_table, stored_predicate
 from viewkeeper.algebra.deltas import Delta, apply, change_between, consolidate, deleted, inserted, plus
-from viewkeeper.algebra.empty_terms import Extents, left_out
+from viewkeeper.algebra.empty_terms import Extents, checked_references, left_out
 from viewkeeper.algebra.estimates import known_sum
 from viewkeeper.algebra.expressions import Expression, Node
 from viewkeeper.algebra.join_sizes import JoinSizes
@@ -194,6 +194,9 @@ class ViewLeaves:
             problem,
             lambda given: propagation(sizes, self._situation.options.joins, given, self._counted, empty),
         )
+        if isinstance(chosen.expression, Node):
+            checked = checked_references(relation, chosen.expression, sizes.changed, self.extents)
+            chosen = replace(chosen, checked=tuple((part, str(reference)) for part, reference in checked))
         self._propagations.append((relation, chosen))
         return chosen.expression
 
@@ -232,7 +235,14 @@ class ViewLeaves:
         """Of sources only."""
         if scan.table in self._parents or scan.table not in self._view.vector:
             return None
-        return self._situation.extents.get((self._span(scan.table), column))
+        span = self._span(scan.table)
+        known = self._situation.extents.get((span, column))
+        unreferred = frozenset(
+            reference
+            for reference, came, version in self._situation.unreferred
+            if came == span and column in reference.key and self._view.vector.get(reference.child) == version
+        )
+        return known if not unreferred else replace(known or Extents(), unreferred=unreferred)
 
     @property
     def corrections(self) -> Mapping[str, float]:

@@ -50,6 +50,8 @@ class Propagation:
     counting: tuple[tuple[int, str], ...] = ()
     """The sets whose delta is, or is all that goes into, a result of the epoch, and its name: where its rows
     are counted, they are those of the set. If there are two, the last one says it best."""
+    checked: tuple[tuple[int, str], ...] = ()
+    """Of the parts whose terms are left out, those of which a foreign key says it."""
 
     def name(self, relations: int) -> str:
         """What these inputs are called together."""
@@ -64,7 +66,11 @@ class Propagation:
         if isinstance(self.expression, Node):
             yield from self._drawn(self.expression, actual, "", "")
         for part, others in self.left_out:
-            yield f"left out: Δ({self.name(part)}) ⋈ {self.name(others)}, whose values lie apart"
+            reference = dict(self.checked).get(part)
+            why = "whose values lie apart"
+            if reference is not None:
+                why = f"new keys have no old children ({reference}, checked)"
+            yield f"left out: Δ({self.name(part)}) ⋈ {self.name(others)}, {why}"
         left_out = [part for part, _ in self.left_out]
         counts = accesses(self.expression, self.changed, left_out, self.common)
         told = ", ".join(f"{name} {count}" for name, count in zip(self.inputs, counts, strict=True))

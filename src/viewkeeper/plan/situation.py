@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from viewkeeper.algebra.empty_terms import Extents
+from viewkeeper.algebra.empty_terms import Extents, KeyReference
 from viewkeeper.algebra.relations import Filter, TableAt
 from viewkeeper.algebra.scalars import Scalar
 from viewkeeper.analyse.analysis import Analysis
@@ -142,6 +142,9 @@ class Situation:
     """Of large sources that are read under a condition: rows of the files that it cannot skip."""
     extents: Mapping[tuple[Span, str], Extents] = field(default_factory=dict)
     """Of sources that changed: between which values some of their columns lie."""
+    unreferred: frozenset[tuple[KeyReference, Span, str]] = frozenset()
+    """Foreign keys, spans of their parents and versions of their children: no row of that version refers to a
+    row that came in the span, and none went."""
     excluded: frozenset[tuple[Span, Scalar]] = frozenset()
     """Changes of sources that cannot meet conditions under which they are read, with these."""
     learned: Mapping[str, Mapping[str, Counted]] = field(default_factory=dict)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import permutations
 from random import Random
 
 from bag_algebra import Bag, Row, evaluate, scalar_value
 
 from viewkeeper.algebra.conditions import is_on_table, stored_predicate
 from viewkeeper.algebra.deltas import Delta
-from viewkeeper.algebra.empty_terms import Extent, Extents
+from viewkeeper.algebra.empty_terms import Extent, Extents, KeyReference
 from viewkeeper.algebra.expressions import Expression, n_term
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.relations import (
@@ -109,7 +110,25 @@ class MemoryLeaves:
             self._extent(scan, column, "old"),
             self._extent(scan, column, "new"),
             self._extent(scan, column, "delta") if only_came else None,
+            frozenset(self._unreferred(scan, column)) if only_came else frozenset(),
         )
+
+    def _unreferred(self, scan: Scan, column: str) -> Iterator[KeyReference]:
+        """One or two columns of any table that hold nothing that came."""
+        columns = self.stored[f"{scan.table}@old"][0]
+        tables = {name.partition("@")[0] for name in self.stored if name.endswith("@old")}
+        for width in (1, 2):
+            for key in permutations(columns, width):
+                came = self._values(f"{scan.table}@delta", key)
+                for child in sorted(tables) if column in key else ():
+                    for referring in permutations(self.stored[f"{child}@old"][0], width):
+                        if not came & self._values(f"{child}@old", referring):
+                            yield KeyReference(child, referring, scan.table, key)
+
+    def _values(self, table: str, named: tuple[str, ...]) -> set[Row]:
+        columns, rows = self.stored[table]
+        values = {tuple(row[columns.index(name)] for name in named) for row in rows}
+        return {each for each in values if None not in each}
 
     def _extent(self, scan: Scan, column: str, state: str) -> Extent | None:
         columns, rows = self.stored[f"{scan.table}@{state}"]

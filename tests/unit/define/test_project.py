@@ -146,6 +146,7 @@ def test_settings_are_kept(tmp_path: Path) -> None:
 connection: {remote: "sc://host:15002", catalog: lake, ledger: {env: SHOP_LEDGER}}
 policy: incremental
 target_lag: 15 minutes
+keys: {stores: [id]}
 foreign_keys: [{table: pos, columns: [storeID], references: stores}]
 dependencies: [{table: stores, columns: [city], determine: [region]}]
 sources: {crm: {kind: postgres, options: {password: {env: PW}}}}
@@ -158,6 +159,7 @@ service: {grace: 1 minute, alerts: [{command: [notify, now]}]}
     assert found.timing_of("w") == TargetLag(900)
     assert (found.service.grace, found.service.alerts[0].command) == (60, ("notify", "now"))
     assert found.foreign_keys[0].columns == ("storeID",)
+    assert found.references[0].referenced_columns == ("id",), "the key that is declared"
     assert found.dependencies[0].determine == ("region",)
     assert found.connection.ledger is not None
     with pytest.raises(SetupError, match="SHOP_LEDGER"):
