@@ -235,7 +235,7 @@ def _is_worth_it(situation: Situation, move: Move) -> bool:
         if span not in situation.changes:
             return False  # its history is lost
         change = situation.changes[span]
-        changed += 0 if change is None else change.inserted + change.deleted
+        changed += 0 if change is None else change.inserted + change.deleted + change.passed_over
     return _LESS * (parent + changed) <= child
 
 

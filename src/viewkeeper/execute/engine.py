@@ -212,6 +212,8 @@ class Engine:
 
     def violations(self, touched: Sequence[TouchedRows]) -> list[Violations | None]:
         """Whether foreign keys hold on the rows touched; see :mod:`viewkeeper.foreign_keys`."""
+        if not touched:
+            return []
         changed = sum(each.rows for each in touched)
         return violations(self.sessions.pinned(self.pins, tuning_for(changed)), touched)
 

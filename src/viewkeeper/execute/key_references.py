@@ -41,8 +41,6 @@ class Violations:
 
 def violations(session: SparkSession, touched: Sequence[TouchedRows]) -> list[Violations | None]:
     """Of each foreign key, by one statement; ``None`` where Spark cannot tell."""
-    if not touched:
-        return []
     try:
         with ExitStack() as named:
             name = _naming(session, named)
