@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 
 from viewkeeper import __version__
 from viewkeeper.cli import reading
+from viewkeeper.cli.commands import open_warehouse
 from viewkeeper.cli.main import app
+from viewkeeper.define.project import load_project
+from viewkeeper.define.template import init_project
 
 COMMANDS = [
     *("init", "plan", "refresh", "explain", "status", "verify", "repair", "history", "sources", "demo"),
@@ -112,6 +115,16 @@ def test_errors_as_json(tmp_path: Path) -> None:
 )
 def test_a_wrong_command_line_is_exit_code_2(arguments: list[str]) -> None:
     assert run(app, arguments).exit_code == 2
+
+
+def test_a_warehouse_knows_the_foreign_keys_of_its_project(tmp_path: Path) -> None:
+    init_project(tmp_path / "shop", "shop")
+    (tmp_path / "shop" / "viewkeeper.yml").write_text(
+        "keys: {orders: [id]}\nforeign_keys: [{table: line, columns: [of], references: orders}]\n"
+    )
+    with open_warehouse(load_project(tmp_path / "shop")) as warehouse:
+        (known,) = warehouse.foreign_keys
+    assert (known.table, known.references, known.referenced_columns) == ("line", "orders", ("id",))
 
 
 def test_init_answers_with_the_next_steps_or_json(tmp_path: Path) -> None:
