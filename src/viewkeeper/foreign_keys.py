@@ -31,7 +31,7 @@ from viewkeeper.define.settings import ForeignKey
 from viewkeeper.define.sources import SOURCES
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.key_references import TouchedRows, Violations
-from viewkeeper.join_metadata import is_large, joins_of
+from viewkeeper.join_metadata import joins_of
 from viewkeeper.lattices import is_named
 from viewkeeper.ledger import Ledger
 from viewkeeper.plan.situation import Situation, Span, ViewInput
@@ -41,6 +41,8 @@ from viewkeeper.sql.quoting import parse_path
 Versions = tuple[str, str]
 """Of a child, and of its parent."""
 
+_LARGE_ROWS = 10_000_000
+"""To check the rows touched is a statement of its own; it takes as long as reading some millions of rows."""
 _KEPT = "references"
 _PAIRS = 8
 """So many versions are remembered: views that were not refreshed for a while stand at earlier ones."""
@@ -226,7 +228,7 @@ def _move(situation: Situation, view: ViewInput, reference: KeyReference) -> Mov
 def _is_worth_it(situation: Situation, move: Move) -> bool:
     """Whether the child is large, and what is read to check it is much less."""
     child, parent = (situation.rows.get(table) for table in (move.reference.child, move.reference.parent))
-    if child is None or parent is None or not is_large(child):
+    if child is None or parent is None or child < _LARGE_ROWS:
         return False
     changed = 0
     for span in (move.child, move.parent):

@@ -64,12 +64,7 @@ def _only_grew(span: Span, observed: Observed) -> bool:
 
 
 def _is_large(table: str, observed: Observed) -> bool:
-    return is_large(observed.rows.get(table))
-
-
-def is_large(rows: int | None) -> bool:
-    """Whether it pays to ask about a table of so many rows before it is read."""
-    return (rows or 0) >= _LARGE_ROWS
+    return (observed.rows.get(table) or 0) >= _LARGE_ROWS
 
 
 def joins_of(relation: Relation | None) -> Iterator[Join]:

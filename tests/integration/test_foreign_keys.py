@@ -18,7 +18,7 @@ LINE_OF_ORDER = ForeignKey(table="line", columns=("of",), references="orders", r
 @pytest.fixture
 def shop(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """Orders whose keys are scattered: what comes lies between what is there."""
-    monkeypatch.setattr("viewkeeper.join_metadata._LARGE_ROWS", 0)
+    monkeypatch.setattr("viewkeeper.foreign_keys._LARGE_ROWS", 0)
     spark = wh.spark
     for table in ("orders (key STRING, day INT)", "line (of STRING, qty INT)"):
         spark.sql(
@@ -117,7 +117,7 @@ def test_what_is_declared_and_not_so_is_not_believed(shop: Warehouse) -> None:
 
 
 def test_keys_of_two_columns(wh: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viewkeeper.join_metadata._LARGE_ROWS", 0)
+    monkeypatch.setattr("viewkeeper.foreign_keys._LARGE_ROWS", 0)
     spark = wh.spark
     spark.sql("CREATE TABLE stock (part INT, place STRING) USING iceberg")
     spark.sql("CREATE TABLE sold (part INT, place STRING, n INT) USING iceberg")

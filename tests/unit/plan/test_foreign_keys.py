@@ -41,7 +41,7 @@ Rows = Counter[tuple[str | None, ...]]
 
 @pytest.fixture(autouse=True)
 def _every_table_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viewkeeper.join_metadata._LARGE_ROWS", 0)
+    monkeypatch.setattr("viewkeeper.foreign_keys._LARGE_ROWS", 0)
 
 
 def moved(lines: FakeChange | None = CAME, orders: FakeChange | None = CAME) -> Situation:
@@ -186,7 +186,7 @@ def test_it_is_not_asked_where_it_does_not_pay(monkeypatch: pytest.MonkeyPatch) 
     checker = Answers()
     checked(checker, told_anyway, only, {}, may_look=True)
     assert not checker.looked, "the metadata says the same"
-    monkeypatch.setattr("viewkeeper.join_metadata._LARGE_ROWS", 1001)
+    monkeypatch.setattr("viewkeeper.foreign_keys._LARGE_ROWS", 1001)
     assert not asked(moved())
 
 
