@@ -5,6 +5,7 @@ Steps run as soon as what they read is staged, a few at a time; installs run con
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,15 +23,16 @@ from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.algebra.sharpening import Profile, sharpened
 from viewkeeper.algebra.summary_delta import OPERATION, rows_that_came
 from viewkeeper.define.definitions import SessionPins
-from viewkeeper.errors import RefreshError
+from viewkeeper.errors import RefreshError, words_of
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
 from viewkeeper.execute.crew import Crew, crew
+from viewkeeper.execute.faults import may_be_broadcast
 from viewkeeper.execute.installing import InstallContext, Installed, Installing
 from viewkeeper.execute.own_time import SharedTime
 from viewkeeper.execute.profiles import SearchedTables, profile
 from viewkeeper.execute.sessions import Sessions
 from viewkeeper.execute.staging import Staging
-from viewkeeper.execute.tuning import METADATA, tuning_for
+from viewkeeper.execute.tuning import METADATA, WITHOUT_HINTS, Tuning, tuning_for
 from viewkeeper.install import bags, storage
 from viewkeeper.install.counts import Counts
 from viewkeeper.install.publish import Head, heads
@@ -53,6 +55,9 @@ from viewkeeper.plan.steps import (
 )
 from viewkeeper.session import setting
 from viewkeeper.sql.printer import print_relation
+from viewkeeper.sql.selects import BROADCAST
+
+logger = logging.getLogger("viewkeeper")
 
 CONCURRENT_STEPS = 4
 FEW_KEYS = 10_000
@@ -122,6 +127,9 @@ class Executor:
         self.counted: dict[str, int] = {}
         """The rows of the results, by their names, where they were counted anyway."""
         self._extracting: tuple[float, float] | None = None
+        self._hints = True
+        """Whether Spark follows our broadcast hints."""
+        self._hinted = False
         self.failed_view: str | None = None
 
     @property
@@ -131,7 +139,30 @@ class Executor:
 
     def compute(self, steps: Sequence[Step], *, extract_first: bool = False) -> None:
         """Run every step that computes. Touches no view. ``extract_first``: and nothing before all that is
-        extracted is there, so that its time can be told apart."""
+        extracted is there, so that its time can be told apart.
+
+        What is broadcast in the middle of a join was only estimated. Where it turns out too large for that,
+        all is computed once more, and Spark decides by what it sees.
+        """
+        try:
+            self._compute_all(steps, extract_first=extract_first)
+        except Exception as error:
+            if not self._hinted or not may_be_broadcast(words_of(error)):
+                raise
+            logger.warning("a broadcast may have been too large; computing again without hints")
+            self._emit(PointPassed("broadcast failed"))
+            self._begin_anew()
+            self._compute_all(steps, extract_first=extract_first)
+
+    def _begin_anew(self) -> None:
+        """Forget what was computed, and Spark is not to follow our hints from now on."""
+        self.clear()
+        self._profiles.clear()
+        self.outcomes.clear()
+        self._extracting = self.failed_view = None
+        self._hints = False
+
+    def _compute_all(self, steps: Sequence[Step], *, extract_first: bool) -> None:
         computing = [step for step in steps if not isinstance(step, (Install, Publish))]
         if extract_first:
             self._compute([step for step in computing if isinstance(step, Extract)])
@@ -247,7 +278,7 @@ class Executor:
     def _extract(self, step: Extract) -> None:
         started = time.monotonic()
         self._emit(StepStarted(None, Phase.EXTRACT, step.table))
-        tuning = tuning_for(step.inserted + step.deleted, step.table_rows)
+        tuning = self._tuning(step.inserted + step.deleted, step.table_rows)
         session = self._sessions.pinned(self._default_pins, tuning)
         delta = reduce(DataFrame.unionAll, (session.sql(statement) for statement in step.statements))
         rows = None
@@ -292,6 +323,7 @@ class Executor:
         ansi = setting(session, "spark.sql.ansi.enabled") == "true"
         statement = sharpened(relation, profiles, SearchedTables(session), ansi=ansi)
         text = print_relation(statement.relation)
+        self._hinted |= BROADCAST in text
         return session.sql(text, args=dict(statement.values)) if statement.values else session.sql(text)
 
     def _compute_groups(self, step: ComputeGroups) -> Counts:
@@ -442,7 +474,10 @@ class Executor:
 
     def _session(self, view: str) -> SparkSession:
         work = self._sizes.get(view, Work())
-        return self._sessions.pinned(self._pins[view], tuning_for(work.changed, work.full))
+        return self._sessions.pinned(self._pins[view], self._tuning(work.changed, work.full))
+
+    def _tuning(self, changed: int | None, read: int | None) -> Tuning:
+        return tuning_for(changed, read) if self._hints else WITHOUT_HINTS
 
 
 def _negative(view: str, what: str) -> RefreshError:

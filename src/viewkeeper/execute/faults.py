@@ -75,6 +75,28 @@ FAULTS = (
 )
 
 
+_BROADCAST = (
+    "Cannot broadcast the table",
+    "Could not execute broadcast in",
+    "to build and broadcast the table",
+    "spark.driver.maxResultSize",
+    "OutOfMemory",
+    "UNABLE_TO_ACQUIRE_MEMORY",
+)
+
+
+def may_be_broadcast(said: str) -> bool:
+    """Whether what Spark says may come of broadcasting too many rows: its limits of rows, bytes and time, or
+    memory that is full.
+
+    >>> may_be_broadcast("Cannot broadcast the table that is larger than 8.0 GiB: 9.1 GiB.")
+    True
+    >>> may_be_broadcast("[DIVIDE_BY_ZERO] Division by zero.")
+    False
+    """
+    return any(words in said for words in _BROADCAST)
+
+
 def marks_in(said: str) -> frozenset[str]:
     """The marks of faults that occur in what was said.
 

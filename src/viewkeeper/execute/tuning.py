@@ -15,6 +15,9 @@ _ADAPTIVE = "spark.sql.adaptive.enabled"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 # Dimension tables are worth broadcasting to a small delta, above Spark's cautious 10 MiB.
 _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+_ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+_SEEN_SMALL = "10485760"
+_NO_HINTS = "spark.sql.optimizer.disableHints"
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 _TINY_ROWS = 100_000
@@ -25,13 +28,17 @@ _USUAL_OPENING = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """``partitions`` for a query of known, small size; ``None`` leaves it to Spark."""
+    """``partitions`` for a query of known, small size; ``None`` leaves it to Spark. Without ``hints`` nothing
+    is broadcast but what Spark has seen to be small."""
 
     partitions: int | None = None
     interpreted: bool = False
+    hints: bool = True
 
     @property
     def settings(self) -> Mapping[str, str]:
+        if not self.hints:
+            return {_NO_HINTS: "true", _BROADCAST: "-1", _ADAPTIVE_BROADCAST: _SEEN_SMALL, _ADAPTIVE: "true"}
         if self.partitions is None:
             return {}
         few = {_ADAPTIVE: "false", _PARTITIONS: str(self.partitions), _BROADCAST: "33554432"}
@@ -40,6 +47,8 @@ class Tuning:
 
 METADATA = Tuning(partitions=1, interpreted=True)
 """For the questions we ask about tables: a row for each file or snapshot."""
+WITHOUT_HINTS = Tuning(hints=False)
+"""For work that failed when what was broadcast turned out large."""
 
 
 def tuning_for(changed: int | None, read: int | None = None) -> Tuning:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from viewkeeper.algebra.scalars import Scalar
 from viewkeeper.sql.quoting import ident
 
+BROADCAST = "/*+ BROADCAST("
+"""How the hint begins by which some operands of a join are sent everywhere."""
+
 _WIDTH = 100
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _COLUMN_ALONE = re.compile(r"\(+(\w+|`[^`]*`)\)+")
@@ -128,7 +131,7 @@ def _conditions(keyword: str, conditions: Sequence[str]) -> list[str]:
 
 
 def _select_list(select: Select) -> list[str]:
-    hint = f" /*+ BROADCAST({', '.join(select.broadcast)}) */" if select.broadcast else ""
+    hint = f" {BROADCAST}{', '.join(select.broadcast)}) */" if select.broadcast else ""
     head = "SELECT" + hint + (" DISTINCT" if select.distinct else "")
     items = [_item(name, term) for name, term in select.terms.items()] or ["1 AS _vk_one"]
     line = f"{head} {', '.join(items)}"
