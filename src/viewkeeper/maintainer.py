@@ -32,6 +32,7 @@ from viewkeeper.remote_views import join_of
 from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.source_declarations import SourceDeclarations
+from viewkeeper.text_widths import kept_widths, with_widths
 from viewkeeper.verifying import require_history, verified
 from viewkeeper.view_definitions import ViewDefinitions
 from viewkeeper.workshop import Workshop
@@ -84,6 +85,7 @@ class Maintainer:
             self.shop.engine.observer.let_go()
         situation, _ = self.shop.checked(situation, may_look=False)
         situation = with_distinct(situation, kept_values(self.shop.ledger))
+        situation = with_widths(situation, kept_widths(self.shop.ledger))
         return plan_epoch(situation), situation
 
     def remote_prices(self, names: Iterable[str]) -> dict[str, RemotePrice]:

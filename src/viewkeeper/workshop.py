@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from viewkeeper import text_widths
 from viewkeeper.algebra.empty_terms import KeyReference
 from viewkeeper.declaring import LedgerShelf, declared_sources, with_siblings
 from viewkeeper.define.settings import ForeignKey
@@ -38,6 +39,7 @@ from viewkeeper.plan.steps import EpochPlan
 from viewkeeper.reading import snapshots_of
 from viewkeeper.situations import observe
 from viewkeeper.sources.contract import ExtractedSource
+from viewkeeper.text_widths import kept_widths, measure_missing, with_widths
 
 logger = logging.getLogger("viewkeeper")
 
@@ -141,21 +143,28 @@ class Workshop:
             experience=experience(self.ledger, concerned),
             prefix=f"vk_{uuid.uuid4().hex[:8]}",
         )
-        known = kept_values(self.ledger)
+        known, widths = kept_values(self.ledger), kept_widths(self.ledger)
         if not without_data:
             known = count_missing(self.engine, situation, known)
+            widths = measure_missing(self.engine, situation, widths)
             situation, holdings = self.checked(situation, may_look=True)
             now = utc_now()
             self.ledger.observe(
                 {
                     table: SourceObservation(
-                        version, now, {**details(known.get(table)), **details_of(table, holdings)}
+                        version,
+                        now,
+                        {
+                            **details(known.get(table)),
+                            **text_widths.details(widths.get(table)),
+                            **details_of(table, holdings),
+                        },
                     )
                     for table, version in situation.versions.items()
                 }
             )
         self._emit(StepFinished(None, Phase.OBSERVE, time.monotonic() - started))
-        return with_distinct(situation, known)
+        return with_widths(with_distinct(situation, known), widths)
 
     def checked(
         self, situation: Situation, *, may_look: bool

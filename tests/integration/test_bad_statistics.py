@@ -1,15 +1,23 @@
-"""Statistics that are missing, stale or absurd: a worse plan perhaps, never a wrong result nor a failure."""
+"""Statistics that are missing, stale or absurd: a worse plan perhaps, never a wrong result nor a failure. And
+joins of more relations than can be searched whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from world import assert_exact, assert_tidy, strategies
+from world import ORDERED_LINES, assert_exact, assert_refused, assert_tidy, strategies
 
+import viewkeeper as vk
+from viewkeeper.plan.situation import Counted
+from viewkeeper.sources.iceberg import IcebergSource
 from viewkeeper.warehouse import Warehouse
+from viewkeeper.workshop import Workshop
 
 pytestmark = pytest.mark.spark
 
@@ -61,3 +69,156 @@ def test_a_delta_that_is_a_thousand_times_larger_than_expected(
     with small_results_only(spark, "512k"):
         wh.refresh(policy="incremental")
     assert_exact(wh)
+
+
+CHAIN = (
+    "SELECT name, orders.o, qty, region FROM customer JOIN orders ON customer.c = orders.c "
+    "JOIN line ON line.o = orders.o JOIN supplier ON line.s = supplier.s JOIN nation USING (n)"
+)
+CHANGES = (
+    "INSERT INTO customer VALUES (3, 'twin'), (NULL, 'nobody')",
+    "DELETE FROM orders WHERE o % 7 = 1",
+    "INSERT INTO orders VALUES (70, 3, 1), (71, NULL, 1)",
+    "INSERT INTO line SELECT INT(70 + id % 2), INT(id % 4), 1 FROM range(30)",
+    "UPDATE nation SET region = 'r9' WHERE n = 2",
+)
+
+
+@pytest.fixture
+def chain(wh: Warehouse) -> Warehouse:
+    for table, (columns, rows) in ORDERED_LINES.items():
+        wh.spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg")
+        wh.spark.sql(f"INSERT INTO {table} {rows}")
+    wh.sql(f"CREATE MATERIALIZED VIEW chain AS {CHAIN}")
+    for change in CHANGES:
+        wh.spark.sql(change)
+    return wh
+
+
+def refreshed(warehouse: Warehouse) -> None:
+    epoch = warehouse.refresh(policy="incremental")
+    assert set(strategies(epoch).values()) == {"incremental"}
+    assert_exact(warehouse)
+    assert_tidy(warehouse)
+
+
+@pytest.mark.parametrize("values", [0, 1, 1 << 60])
+def test_columns_with_far_fewer_or_more_values_than_is_believed(chain: Warehouse, values: int) -> None:
+    """Whatever the ledger says of them."""
+    seen = chain._ledger.observations()
+    told: dict[str, Any] = {}
+    for table, observed in seen.items():
+        kept: Mapping[str, Any] = observed.details["distinct"]
+        columns = {name: {**each, "values": values, "sketch": "?"} for name, each in kept["columns"].items()}
+        told[table] = replace(observed, details={"distinct": {**kept, "columns": columns}})
+    chain._ledger.observe(told)
+    (_, situation) = chain._maintainer.plan(["lake.default.chain"], None)
+    believed = [found for each in situation.distinct.values() for found in each.values()]
+    assert believed
+    assert all(found == values or found <= 100 for found in believed)
+    refreshed(chain)
+
+
+def test_a_ledger_with_something_else_in_the_place_of_statistics(chain: Warehouse) -> None:
+    for kept in ("nothing", {"rows": 10, "columns": {"o": 5}}, {"version": 1, "columns": {"o": {}}}):
+        seen = chain._ledger.observations()
+        chain._ledger.observe(
+            {table: replace(each, details={"distinct": kept}) for table, each in seen.items()}
+        )
+        chain.spark.sql("INSERT INTO line VALUES (3, 1, 1)")
+        refreshed(chain)
+
+
+def test_a_table_whose_values_cannot_be_counted(chain: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the sketches kept can be read: Spark refuses them."""
+    chain.spark.sql("INSERT INTO orders SELECT INT(id), 1, 1 FROM range(100, 200)")
+    seen = chain._ledger.observations()
+    kept = seen["lake.default.orders"].details["distinct"]
+    columns = {name: {**each, "sketch": "AAAA"} for name, each in kept["columns"].items()}
+    broken = replace(seen["lake.default.orders"], details={"distinct": {**kept, "columns": columns}})
+    chain._ledger.observe({"lake.default.orders": broken})
+    refreshed(chain)
+    chain.spark.sql("INSERT INTO orders SELECT INT(id), 1, 1 FROM range(500, 900)")
+    monkeypatch.setattr("viewkeeper.execute.engine.sketched", lambda *_: 1 / 0)
+    refreshed(chain)
+
+
+@pytest.mark.parametrize("rows", [None, 0, 1, 1 << 62])
+def test_tables_that_hold_fewer_or_more_rows_than_their_metadata_tells(
+    chain: Warehouse, monkeypatch: pytest.MonkeyPatch, rows: int | None
+) -> None:
+    monkeypatch.setattr(IcebergSource, "row_count", lambda *_: rows)
+    refreshed(chain)
+
+
+@pytest.mark.parametrize(("estimated", "actual"), [(1000, -1), (-1, 5), (0, 10**400), (10**400, 0)])
+def test_absurd_lessons(
+    chain: Warehouse, monkeypatch: pytest.MonkeyPatch, estimated: int, actual: int
+) -> None:
+    """Of what parts of joins held before."""
+    names = ("customer", "orders", "line", "supplier", "nation")
+    parts = [" ⋈ ".join(names[at:to]) for at in range(5) for to in range(at + 1, 6)]
+    lessons = {"lake.default.chain": {part: Counted(estimated, actual) for part in parts}}
+    observe = Workshop.observe
+
+    def taught(self: Workshop, *arguments: Any, **options: Any) -> Any:
+        return replace(observe(self, *arguments, **options), learned=lessons)
+
+    monkeypatch.setattr(Workshop, "observe", taught)
+    refreshed(chain)
+
+
+RELATIONS = 25
+
+
+@pytest.fixture
+def snowflake(wh: Warehouse) -> Warehouse:
+    """Facts with eight dimensions, each of which leads to another one, and that to a third."""
+    keys = ", ".join(f"k{at} INT" for at in range(8))
+    wh.spark.sql(f"CREATE TABLE fact (id INT, {keys}) USING iceberg")
+    given = ", ".join(f"INT((id + {at}) % 7)" for at in range(8))
+    wh.spark.sql(f"INSERT INTO fact SELECT INT(id), {given} FROM range(30)")
+    for at in range(24):
+        wh.spark.sql(f"CREATE TABLE d{at} (k INT, up INT, name STRING) USING iceberg")
+        wh.spark.sql(f"INSERT INTO d{at} SELECT INT(id), INT(id % 5), concat('{at}-', id) FROM range(7)")
+    return wh
+
+
+def of_25_relations() -> str:
+    names = ", ".join(f"d{at}.name AS n{at}" for at in range(24))
+    joins = "".join(
+        f" JOIN d{at} ON " + (f"fact.k{at} = d{at}.k" if at < 8 else f"d{at - 8}.up = d{at}.k")
+        for at in range(24)
+    )
+    return f"SELECT fact.id, {names} FROM fact{joins}"
+
+
+def test_a_view_over_25_relations(snowflake: Warehouse, record_property: Any) -> None:
+    started = time.monotonic()
+    snowflake.sql(f"CREATE MATERIALIZED VIEW v AS {of_25_relations()} WITH NO DATA")
+    record_property("defined", time.monotonic() - started)
+    snowflake.refresh()
+    snowflake.spark.sql("INSERT INTO fact SELECT INT(100 + id), 1, 2, 3, 4, 5, 6, 0, NULL FROM range(3)")
+    snowflake.spark.sql("INSERT INTO fact SELECT INT(200 + id), 1, 2, 3, 4, 5, 6, 0, 1 FROM range(3)")
+    snowflake.spark.sql("UPDATE d3 SET name = 'new' WHERE k = 4")
+    snowflake.spark.sql("DELETE FROM d20 WHERE k = 1")
+    snowflake.spark.sql("INSERT INTO d20 VALUES (1, 1, 'twin'), (1, 1, 'twin')")
+    started = time.monotonic()
+    plan = snowflake.plan("v", policy="incremental")
+    record_property("planned", time.monotonic() - started)
+    assert time.monotonic() - started < 5
+    (told,) = plan.views[0].propagations
+    assert told.how == "a good delta expression"
+    assert len(told.inputs) == RELATIONS
+    refreshed(snowflake)
+
+
+def test_all_terms_of_25_relations_are_refused(snowflake: Warehouse) -> None:
+    snowflake.sql(f"CREATE MATERIALIZED VIEW v AS {of_25_relations()}")
+    for at in range(9):
+        snowflake.spark.sql(f"INSERT INTO d{at} VALUES (1, 1, 'twin')")
+    snowflake.options = vk.Options(joins=vk.Joins.ALL_TERMS)
+    refused = assert_refused(snowflake, "VK-TOO-MANY-TERMS", lambda: snowflake.refresh(policy="incremental"))
+    assert "511" in refused.message
+    snowflake.options = vk.Options(joins=vk.Joins.N_TERM)
+    refreshed(snowflake)

@@ -79,24 +79,6 @@ def test_every_expression_keeps_every_join_exact(shop: Warehouse) -> None:
     assert_tidy(shop)
 
 
-def counted(shop: Warehouse, table: str) -> dict[str, int]:
-    """The distinct values of a table's columns, as the ledger has them."""
-    details = shop._ledger.observations()[f"lake.default.{table}"].details
-    return dict(details["distinct"]["columns"]) if "distinct" in details else {}
-
-
-def test_distinct_values_are_counted_once_and_again_when_the_table_has_outgrown_them(shop: Warehouse) -> None:
-    assert counted(shop, "orders") == {"c": 9, "o": 20}
-    assert counted(shop, "supplier") == {"n": 3, "s": 4}
-    shop.spark.sql("INSERT INTO orders SELECT INT(id), INT(id), 1 FROM range(100, 110)")
-    shop.refresh()
-    assert counted(shop, "orders") == {"c": 9, "o": 20}, "it follows by itself"
-    shop.spark.sql("INSERT INTO orders SELECT INT(id), INT(id), 1 FROM range(200, 300)")
-    shop.refresh()
-    assert counted(shop, "orders") == pytest.approx({"c": 119, "o": 130}, rel=0.1)
-    assert_exact(shop)
-
-
 def test_texts_are_as_wide_as_their_files_say(wh: Warehouse) -> None:
     columns = {
         "o": "o INT, n STRING",
@@ -110,26 +92,14 @@ def test_texts_are_as_wide_as_their_files_say(wh: Warehouse) -> None:
     wh.spark.sql(f"INSERT INTO l SELECT INT(id), INT(id % 9), {wide}, 'x' FROM range(500)")
     query = "SELECT n, note, mark, pay FROM o JOIN l ON o.o = l.o JOIN s ON l.s = s.s"
     wh.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
-    details = wh._ledger.observations()["lake.default.l"].details["distinct"]
-    assert set(details["widths"]) == {"note", "mark"}
-    assert 300 <= details["widths"]["note"] <= 700, "640 digits, which take half a byte each"
-    assert details["widths"]["mark"] < 1
-    assert wh._ledger.observations()["lake.default.o"].details["distinct"]["widths"].keys() == {"n"}
+    widths = wh._ledger.observations()["lake.default.l"].details["widths"]["columns"]
+    assert set(widths) == {"note", "mark"}
+    assert 300 <= widths["note"] <= 700, "640 digits, which take half a byte each"
+    assert widths["mark"] < 1
+    assert wh._ledger.observations()["lake.default.o"].details["widths"]["columns"].keys() == {"n"}
     wh.spark.sql("INSERT INTO s VALUES (3, NULL)")
     wh.refresh(policy="incremental")
     assert_exact(wh)
-
-
-def test_what_iceberg_has_counted_is_not_counted_again(wh: Warehouse) -> None:
-    for table, (columns, rows) in ORDERED_LINES.items():
-        wh.spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg")
-        wh.spark.sql(f"INSERT INTO {table} {rows}")
-    wh.spark.sql("CALL lake.system.compute_table_stats(table => 'default.orders', columns => array('o'))")
-    wh.spark.sql("INSERT INTO orders SELECT INT(id), INT(id), 1 FROM range(100, 150)")
-    wh.sql(f"CREATE MATERIALIZED VIEW chain AS {VIEWS['chain']}")
-    known = counted(wh, "orders")
-    assert known["o"] == 20, "what the statistics say, although there are more by now"
-    assert known["c"] == pytest.approx(59, rel=0.1), "counted"
 
 
 def test_new_parents_are_not_looked_for_among_old_children(

@@ -24,6 +24,11 @@ from viewkeeper.algebra.scalars import Column, Scalar
 UNKNOWN_ROWS = 1_000_000
 """Of a table without statistics. A wrong guess leads to a worse expression, never to a wrong result."""
 
+_MOST, _LEAST = 1e300, 1e-300
+"""No product over many relations is larger or smaller, so that none overflows."""
+_MOST_ROWS = 1e100
+"""Of a result: enough to be compared with others, and to calculate with."""
+
 _ANY_CONDITION = 1 / 3
 """What passes a condition of which nothing is known."""
 
@@ -95,9 +100,9 @@ class JoinSizes:
             changed, whole = 0.0, 1.0
             for place in places(relations):
                 here = self.inputs[place]
-                changed = changed * here.old + whole * (here.delta or 0.0)
-                whole *= here.new
-            found = changed * self.selectivity(relations)
+                changed = min(_MOST, changed * here.old + whole * (here.delta or 0.0))
+                whole = min(_MOST, whole * here.new)
+            found = min(_MOST_ROWS, changed * self.selectivity(relations))
             self._known[relations] = found
         return found
 
@@ -112,15 +117,15 @@ class JoinSizes:
         """|⋈P|, in the new state."""
         whole = 1.0
         for place in places(relations):
-            whole *= self.inputs[place].new
-        return whole * self.selectivity(relations)
+            whole = min(_MOST, whole * self.inputs[place].new)
+        return min(_MOST_ROWS, whole * self.selectivity(relations))
 
     def growth(self, relations: int, reached: int) -> float:
         """By how much the rows of some inputs become more when they are joined with others, too: at least not
         fewer."""
         whole = 1.0
         for place in places(reached & ~relations):
-            whole *= self.inputs[place].new
+            whole = min(_MOST, whole * self.inputs[place].new)
         return max(1.0, whole * self.selectivity(reached) / self.selectivity(relations))
 
     def selectivity(self, relations: int) -> float:
@@ -133,7 +138,7 @@ class JoinSizes:
         for condition in self._conditions:
             if condition.inputs & relations == condition.inputs:
                 share *= condition.selectivity
-        return share
+        return max(share, _LEAST)
 
     @cached_property
     def _owner(self) -> dict[str, int]:

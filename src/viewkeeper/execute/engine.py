@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.algebra.aggregates import GROUP_COUNT
 from viewkeeper.algebra.empty_terms import KeyReference
+from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.errors import DefinitionError, LedgerError, NotFoundError, RefreshError, ViewkeeperError
 from viewkeeper.events import Event
@@ -24,6 +27,7 @@ from viewkeeper.execute.key_references import TouchedRows, Violations, holds, vi
 from viewkeeper.execute.meter import metering
 from viewkeeper.execute.observing import Observer
 from viewkeeper.execute.sessions import Sessions
+from viewkeeper.execute.sketches import Sketched, sketched
 from viewkeeper.execute.tuning import METADATA, tuning_for
 from viewkeeper.execute.verifying import Comparison, compare_all
 from viewkeeper.install import storage
@@ -35,9 +39,12 @@ from viewkeeper.plan.overflows import overflow_search
 from viewkeeper.plan.situation import ViewInput
 from viewkeeper.plan.steps import EpochPlan, Strategy
 from viewkeeper.session import require_views, session_pins, work_session
+from viewkeeper.sources.contract import ColumnStatistics
 from viewkeeper.sources.iceberg_catalog import keeps_tables
 from viewkeeper.sources.quarantine import quarantine_table
 from viewkeeper.sql.quoting import quote, quote_path
+
+logger = logging.getLogger("viewkeeper")
 
 
 class Defined(Protocol):
@@ -190,21 +197,37 @@ class Engine:
         (found,) = self.catalog.session.sql(query).collect()
         return found["rows"] / found["different"] if found["different"] else None
 
-    def distinct(self, table: str, version: str, columns: Sequence[str]) -> dict[str, int]:
-        """About how many values these columns of a source have: by its own statistics, else counted now. What
-        cannot be counted is left out."""
+    def statistics(self, table: str, columns: Sequence[str]) -> Mapping[str, ColumnStatistics]:
+        """What a source's own statistics tell of these columns."""
+        return self.observer.source(table).distinct(table, columns)
+
+    def count_values(self, table: str, version: str, columns: Sequence[str]) -> dict[str, Sketched]:
+        """About how many values these columns of a source have, counted now; with sketches where the rows
+        that come can be added to them. Nothing, if that fails."""
         source = self.observer.source(table)
-        found = dict(source.distinct(table, columns))
-        counted = [column for column in columns if column not in found]
-        if counted:
-            calls = ", ".join(f"approx_count_distinct({quote(column)})" for column in counted)
-            query = f"SELECT {calls} FROM {source.rows(table, version)}"
-            try:
-                values = self.sessions.pinned(self.pins).sql(query).collect()[0]
-            except PySparkException:
-                return found
-            found |= dict(zip(counted, map(int, values), strict=True))
-        return found
+        try:
+            rows = self.sessions.pinned(self.pins).sql(f"SELECT * FROM {source.rows(table, version)}")
+            found = sketched(rows, columns)
+        except Exception as error:  # whatever it is: only estimates rest on this
+            logger.info("the values of %s are not counted: %s", table, first_line(error))
+            return {}
+        if source.capabilities.rows_at_version:
+            return found
+        return {column: Sketched(each.values) for column, each in found.items()}
+
+    def add_values(self, table: str, old: str, new: str, sketches: Mapping[str, str]) -> dict[str, Sketched]:
+        """The sketches with the values of the rows that came between two versions. Nothing, if that fails,
+        as of versions that are expired, and sketches that are none."""
+        try:
+            change = self.observer.source(table).change(table, old, new)
+            if change is None:
+                return {}
+            session = self.sessions.pinned(self.pins)
+            rows = reduce(DataFrame.unionAll, map(session.sql, change.statements(list(sketches))))
+            return sketched(rows.where(f"{WEIGHT} > 0"), list(sketches), sketches)
+        except Exception as error:  # likewise
+            logger.info("the new values of %s are not counted: %s", table, first_line(error))
+            return {}
 
     def widths(self, table: str, version: str, columns: Sequence[str]) -> dict[str, float]:
         """About how many bytes of a row these columns of a source take; nothing is counted for it."""

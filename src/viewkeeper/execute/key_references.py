@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.algebra.empty_terms import KeyReference
-from viewkeeper.algebra.estimates import SMALL_ROWS
+from viewkeeper.algebra.reading_costs import SMALL_ROWS
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.sql.quoting import quote
 

@@ -22,7 +22,11 @@ from viewkeeper.algebra.expressions import (
 from viewkeeper.algebra.join_sizes import JoinSizes
 from viewkeeper.algebra.reading_costs import ReadingCosts, net_change_cost
 from viewkeeper.algebra.search import find_optimal
+from viewkeeper.errors import RefreshError
 from viewkeeper.plan.situation import Counted, Joins
+
+MOST_CHANGED = 8
+"""Of more relations, the expression with all terms is too long to be planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,7 @@ def propagation(
         case Joins.N_TERM:
             expression, how = flat, "the n-term expression"
         case Joins.ALL_TERMS:
+            _refuse_many_terms(sum(sizes.changed))
             expression, how = all_terms(sizes.changed), "the expression with all terms"
     sets, known = _sets(expression), counted or {}
     empty = tuple(left_out(expression)) if isinstance(expression, Node) else ()
@@ -136,6 +141,16 @@ def propagation(
         empty,
         round(net_change_cost(sizes)),
     )
+
+
+def _refuse_many_terms(changed: int) -> None:
+    """With every relation more the terms double, and each is a join of all the relations."""
+    if changed > MOST_CHANGED:
+        raise RefreshError(
+            f"all terms of a join of which {changed} relations changed are {2**changed - 1:,}",
+            code="VK-TOO-MANY-TERMS",
+            hint=f"Take 'optimal' or 'n-term'; 'all terms' is for {MOST_CHANGED} changed relations at most.",
+        )
 
 
 def _sets(tree: Expression | Tree) -> list[int]:

@@ -103,6 +103,14 @@ Span = tuple[str, str | None, str | None]
 """A table and two of its versions."""
 
 
+_MOST_ROWS = 1 << 60
+
+
+def _some(rows: int) -> int:
+    """So many rows as there can be."""
+    return min(max(0, rows), _MOST_ROWS)
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What the delta of some relations was once estimated to hold, and what it held."""
@@ -112,7 +120,8 @@ class Counted:
 
     @property
     def factor(self) -> float:
-        return (self.actual + 1) / (self.estimated + 1)
+        """How many times more there were; whatever was noted, it is a number above zero."""
+        return (_some(self.actual) + 1) / (_some(self.estimated) + 1)
 
 
 @dataclass(frozen=True, slots=True)

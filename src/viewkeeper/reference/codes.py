@@ -85,6 +85,10 @@ REFRESHING: Mapping[str, Meaning] = {
     "VK-OVERFLOW": ("a number grew out of its type", "cast to a wider type in the view's query"),
     "VK-REFRESH": ("an epoch was given up", "every view is as it was; the message says why"),
     "VK-REFRESH-FAILED": ("Spark failed while a view was computed or installed", "the message is Spark's"),
+    "VK-TOO-MANY-TERMS": (
+        "joins: all terms, and too many relations of one join changed",
+        "take optimal or n-term",
+    ),
     "VK-STORAGE-MISSING": ("a view's storage table is gone", "drop the view and create it again"),
 }
 

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.define.clock import NOW, hand_of, literal, shown
-from viewkeeper.sources.contract import Capabilities, Description, SourceColumn, Statistics
+from viewkeeper.sources.contract import Capabilities, ColumnStatistics, Description, SourceColumn, Statistics
 
 
 def _utc_now() -> datetime:
@@ -102,8 +102,8 @@ class ClockSource:
     def row_count(self, table: str, version: str | None) -> int | None:
         return 1
 
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
-        return dict.fromkeys(columns, 1)
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, ColumnStatistics]:
+        return dict.fromkeys(columns, ColumnStatistics(1, 1))
 
     def widths(self, table: str, version: str, columns: Sequence[str]) -> Mapping[str, float]:
         return {}

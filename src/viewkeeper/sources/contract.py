@@ -55,6 +55,17 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """About how many values a column had when its table had so many rows, and how many rows came and went
+    since."""
+
+    values: int
+    rows: int
+    came: int = 0
+    went: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What this kind of source can do; the planner asks, it never guesses."""
 
@@ -152,8 +163,8 @@ class Source(Protocol):
     def row_count(self, table: str, version: str | None) -> int | None:
         """The rows of :meth:`statistics`; of the version that was asked for last it costs nothing."""
 
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
-        """About how many values these columns have, as far as the source keeps statistics of it."""
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, ColumnStatistics]:
+        """About how many values these columns had, as far as the source keeps statistics of it."""
 
     def widths(self, table: str, version: str, columns: Sequence[str]) -> Mapping[str, float]:
         """About how many bytes of a row these columns take as they are stored, as far as that is known

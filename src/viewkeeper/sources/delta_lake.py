@@ -19,7 +19,7 @@ from pyspark.sql import Row, SparkSession
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.contract import Capabilities, Description, SourceColumn, Statistics
+from viewkeeper.sources.contract import Capabilities, ColumnStatistics, Description, SourceColumn, Statistics
 from viewkeeper.sources.delta_log import (
     DataFile,
     LogChange,
@@ -132,7 +132,7 @@ class DeltaSource:
             self._counted[version] = int(row["rows"])
         return self._counted[version]
 
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, ColumnStatistics]:
         return {}
 
     def widths(self, table: str, version: str, columns: Sequence[str]) -> Mapping[str, float]:

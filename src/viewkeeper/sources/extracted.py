@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.algebra.scalars import WEIGHT
 from viewkeeper.errors import ViewkeeperError
-from viewkeeper.sources.contract import Description, SourceColumn, Statistics
+from viewkeeper.sources.contract import ColumnStatistics, Description, SourceColumn, Statistics
 from viewkeeper.sources.horizons import Horizons
 from viewkeeper.sql.quoting import quote
 
@@ -66,7 +66,7 @@ class Extracted(ABC):
     def row_count(self, table: str, version: str | None) -> int | None:
         return None
 
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, ColumnStatistics]:
         return {}
 
     def widths(self, table: str, version: str, columns: Sequence[str]) -> Mapping[str, float]:

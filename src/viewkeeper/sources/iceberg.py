@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.algebra.empty_terms import Extents
 from viewkeeper.errors import SourceError
-from viewkeeper.sources.contract import Capabilities, Description, SourceColumn, Statistics
+from viewkeeper.sources.contract import Capabilities, ColumnStatistics, Description, SourceColumn, Statistics
 from viewkeeper.sources.iceberg_bounds import BoundColumn
 from viewkeeper.sources.iceberg_catalog import Standing, read_history, source_error, standing
 from viewkeeper.sources.iceberg_changes import (
@@ -150,8 +150,8 @@ class IcebergSource:
             snapshot.count("total-data-files"),
         )
 
-    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, int]:
-        """What the newest statistics file says (`compute_table_stats` writes one)."""
+    def distinct(self, table: str, columns: Sequence[str]) -> Mapping[str, ColumnStatistics]:
+        """What the newest statistics file says of each (`compute_table_stats` writes one)."""
         self._check(table)
         identity = read_identity(self._spark, self._parts)
         known = {} if identity is None else identity.distinct

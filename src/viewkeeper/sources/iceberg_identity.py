@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from viewkeeper.sources.contract import INNER
+from viewkeeper.sources.contract import INNER, ColumnStatistics
 from viewkeeper.sql.quoting import quote, quote_path
 
 
@@ -30,8 +30,8 @@ class TableIdentity:
     field_ids: Mapping[str, str] = field(hash=False)
     names_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     key: tuple[str, ...] = ()
-    distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """Of columns in the newest statistics file: about how many values they have."""
+    distinct: Mapping[str, ColumnStatistics] = field(default_factory=dict, hash=False)
+    """Of each column what the newest statistics file says that tells of it."""
     inner_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Of columns that consist of others: the ids of those, in the order of the type."""
     schema_id: str | None = None
@@ -103,20 +103,41 @@ def _inner(kind: Any) -> list[str]:
     return [each for id_, inner in parts for each in (str(id_), *_inner(inner))]
 
 
-def _distinct(metadata: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
-    """The NDVs of the theta sketches, of the newest snapshot that has any."""
-    files = {entry["snapshot-id"]: entry for entry in metadata.get("statistics", ())}
-    for snapshot in reversed(metadata.get("snapshots", ())):
-        found = {
-            names[str(blob["fields"][0])]: int(blob["properties"]["ndv"])
-            for blob in files.get(snapshot["snapshot-id"], {}).get("blob-metadata", ())
-            if len(blob["fields"]) == 1
-            and "ndv" in blob.get("properties", {})
-            and str(blob["fields"][0]) in names
-        }
-        if found:
-            return found
-    return {}
+def _distinct(metadata: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, ColumnStatistics]:
+    """The NDVs of the theta sketches, of each column the newest, with the rows of their snapshot and those
+    that came and went since. What cannot be understood of them is passed over."""
+    files = {entry.get("snapshot-id"): entry for entry in metadata.get("statistics", ())}
+    snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in metadata.get("snapshots", ())}
+    found: dict[str, ColumnStatistics] = {}
+    came = went = 0
+    at, seen = metadata.get("current-snapshot-id"), set[Any]()
+    while at in snapshots and at not in seen:
+        seen.add(at)
+        summary = snapshots[at].get("summary", {})
+        rows = _number(summary.get("total-records"))
+        for field_id, values in _values_told(files.get(at, {})):
+            if field_id in names and rows is not None:
+                found.setdefault(names[field_id], ColumnStatistics(values, rows, came, went))
+        if summary.get("operation") != "replace":
+            came += _number(summary.get("added-records")) or 0
+            went += _number(summary.get("deleted-records")) or 0
+            went += _number(summary.get("added-position-deletes")) or 0
+            went += _number(summary.get("added-equality-deletes")) or 0
+        at = snapshots[at].get("parent-snapshot-id")
+    return found
+
+
+def _values_told(statistics: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The NDVs of a statistics file, with the id of their column."""
+    for blob in statistics.get("blob-metadata", ()):
+        match blob:
+            case {"fields": [field_id], "properties": {"ndv": told}} if (values := _number(told)) is not None:
+                yield str(field_id), values
+
+
+def _number(text: object) -> int | None:
+    """A number out of a property, which any writer may have written."""
+    return int(text) if isinstance(text, str) and text.isdecimal() else None
 
 
 def _escape(path: str) -> str:

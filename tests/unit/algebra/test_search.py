@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -194,6 +195,22 @@ def test_more_relations_than_can_be_searched_whole() -> None:
     assert not found.exact
     assert members(found.tree) == (1 << 25) - 1
     assert found.cost < cost(n_term(25), sizes) / 2
+
+
+@pytest.mark.parametrize("edges", [[], [(0, at) for at in range(1, 25)]], ids=["crossed", "star"])
+@pytest.mark.parametrize("rows", [0.0, 1.0, 2.0**62])
+@pytest.mark.parametrize("factor", [1e-18, 1e18])
+def test_sizes_that_cannot_be_true(edges: list[tuple[int, int]], rows: float, factor: float) -> None:
+    """Of tables whose metadata, or of parts whose history tells nonsense: there is a tree all the same."""
+    sizes = joined(25, edges)
+    inputs = tuple(replace(each, old=rows, new=rows, delta=rows) for each in sizes.inputs)
+    sizes = JoinSizes(inputs, sizes.conjuncts, {sizes.name(1 << at): factor for at in range(25)})
+    found = find_optimal(sizes)
+    assert members(found.tree) == (1 << 25) - 1
+    assert math.isfinite(found.cost)
+    everything = (1 << 25) - 1
+    assert math.isfinite(sizes.delta(everything) * factor)
+    assert sizes.growth(1, everything) >= 1
 
 
 def test_the_heuristic_is_near_the_best() -> None:
