@@ -205,7 +205,7 @@ def test_sizes_that_cannot_be_true(edges: list[tuple[int, int]], rows: float, fa
     sizes = joined(25, edges)
     inputs = tuple(replace(each, old=rows, new=rows, delta=rows) for each in sizes.inputs)
     sizes = JoinSizes(inputs, sizes.conjuncts, {sizes.name(1 << at): factor for at in range(25)})
-    found = find_optimal(sizes)
+    found = find_optimal(ReadingCosts(sizes))
     assert members(found.tree) == (1 << 25) - 1
     assert math.isfinite(found.cost)
     everything = (1 << 25) - 1

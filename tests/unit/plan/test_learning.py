@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -212,3 +213,13 @@ def test_a_method_that_was_paid_for_once_is_judged_by_the_others_too() -> None:
     paid = paid_for([*once, *dear])["v"]
     assert paid[Method.SDBATCH] == pytest.approx(4.0)
     assert paid[Method.FULLRECOMP] == pytest.approx(2.0 ** (2 / 3)), "halfway to the others"
+
+
+@pytest.mark.parametrize(
+    ("estimated", "actual"),
+    [(0, 0), (-1, 5), (5, -1), (10**400, 0), (0, 10**400), (float("nan"), float("nan"))],
+)
+def test_a_factor_is_a_number_above_zero_whatever_was_noted(estimated: int, actual: int) -> None:
+    factor = Counted(estimated, actual).factor
+    assert math.isfinite(factor)
+    assert factor > 0
