@@ -124,7 +124,8 @@ def count_missing(
     found = dict(known)
     for table, wanted in _columns_to_know(situation.views).items():
         rows, version = situation.rows.get(table), situation.versions.get(table)
-        if not rows or version is None:
+        if not rows or version is None:  # what it holds when it has rows again, nobody knows
+            found.pop(table, None)
             continue
         before = known.get(table, TableValues(version))
         if before.version != version:

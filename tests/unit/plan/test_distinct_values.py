@@ -110,6 +110,15 @@ def test_a_small_change_is_kept_in_mind(change: FakeChange | None, then: Distinc
     assert source.work == []
 
 
+@pytest.mark.parametrize("rows", [0, None])
+def test_of_a_table_without_rows_nothing_is_known(rows: int | None) -> None:
+    now = situation(view("three", three, (SALES, STORES), vector=AT_ONE), sales=FakeChange())
+    source, known = Counting(), {SALES: TableValues("1", {"store": sketch(10)})}
+    found = count_missing(cast(Engine, source), replace(now, rows={SALES: rows, STORES: 100}), known)
+    assert set(found) == {STORES}
+    assert source.work == []
+
+
 def test_what_came_is_added_to_the_sketch() -> None:
     source = Counting()
     known = sketch(8_900, came=100, went=30, patience=0.4)
