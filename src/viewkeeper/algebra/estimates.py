@@ -6,7 +6,7 @@ about |orders| / |customer| orders. A join without an equality multiplies by the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from viewkeeper.algebra.conditions import conditions_alone
 from viewkeeper.algebra.expressions import cost
@@ -43,12 +43,21 @@ def is_small(rows: float | None, relation: Relation) -> bool:
 
 
 def size(relation: Relation, leaves: Leaves) -> int | None:
-    """Rows of a relation, at most or nearly so; ``None`` when unknown."""
+    """Rows of a relation now, at most or nearly so; ``None`` when unknown."""
+    return _size(relation, leaves.size)
+
+
+def old_size(relation: Relation, leaves: Leaves) -> int | None:
+    """Rows of it before, in the same way."""
+    return _size(relation, leaves.old_size)
+
+
+def _size(relation: Relation, rows_of: Callable[[Scan], int | None]) -> int | None:
     if isinstance(relation, Scan):
-        return leaves.size(relation)
+        return rows_of(relation)
     if isinstance(relation, Constant):
         return relation.rows
-    sizes = [size(child, leaves) for child in children(relation)]
+    sizes = [_size(child, rows_of) for child in children(relation)]
     known = [each for each in sizes if each is not None]
     if len(known) < len(sizes):
         return None
@@ -136,12 +145,13 @@ def join_sizes(relation: Join, changed: Sequence[bool], leaves: Leaves) -> JoinS
         alone = conditions_alone(relation, at)
         known, changed_rows = size(child, leaves), delta_size(child, leaves)
         rows = float(UNKNOWN_ROWS if known is None else known)
+        before = old_size(child, leaves) if has_changed else known
         delta = rows / _UNKNOWN_SHARE if changed_rows is None else float(changed_rows)
         inputs.append(
             JoinInput(
                 names[at],
                 frozenset(child.columns),
-                rows,
+                rows if before is None else float(before),
                 rows,
                 delta if has_changed else None,
                 _distinct(child, relation, leaves),

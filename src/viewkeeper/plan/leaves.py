@@ -131,6 +131,14 @@ class ViewLeaves:
             return self._parents[scan.table][0].rows
         return self._situation.rows.get(scan.table)
 
+    def old_size(self, scan: Scan) -> int | None:
+        """Rows of the table before what came and went; of what a parent goes through in this epoch neither is
+        known by itself."""
+        rows, change = self.size(scan), self._situation.changes.get(self._span(scan.table))
+        if rows is None or change is None:
+            return rows
+        return max(0, rows - change.inserted + change.deleted)
+
     def pruned_size(self, relation: Filter) -> int | None:
         """As it was asked for."""
         return self._situation.pruned.get(relation)

@@ -73,6 +73,9 @@ class MemoryLeaves:
     def size(self, scan: Scan) -> int | None:
         return self.rows
 
+    def old_size(self, scan: Scan) -> int | None:
+        return self.rows
+
     def pruned_size(self, relation: Filter) -> int | None:
         return None
 

@@ -33,6 +33,9 @@ class Leaves(Protocol):
     def size(self, scan: Scan) -> int | None:
         """Rows of the table, as far as its statistics tell."""
 
+    def old_size(self, scan: Scan) -> int | None:
+        """The same at the version that the view was last computed from."""
+
     def pruned_size(self, relation: Filter) -> int | None:
         """Rows of the files that cannot be skipped when a table is read under this condition, if known."""
 
