@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from viewkeeper.algebra.expressions import Node, Tree, changes, members, places
+from viewkeeper.algebra.expressions import Apart, Node, Tree, changes, members, places
 from viewkeeper.algebra.join_sizes import equal_columns
 from viewkeeper.algebra.provenance import scan_origin
 from viewkeeper.algebra.relations import Aggregate, Distinct, Filter, Join, Project, Relation, Scan, State
@@ -191,6 +191,17 @@ def checked_references(
         reference = _unreferred(relation, deltas, states, changed, extents)
         if reference is not None and not _lies_apart(relation, deltas, states, extents):
             yield members(part), reference
+
+
+def apart(relation: Join, changed: Sequence[bool], extents: ExtentsOf) -> Apart:
+    """Which terms of any tree must be empty: Δr ⋈ x = ∅, for each two inputs and both states of x."""
+    old, new = ([0] * len(changed) for _ in range(2))
+    for one in range(len(changed)):
+        for other in range(len(changed)):
+            if changed[one] and one != other:
+                old[one] |= is_empty(relation, Node((one, other)), 0, changed, extents) << other
+                new[one] |= is_empty(relation, Node((other, one)), 1, changed, extents) << other
+    return Apart(tuple(old), tuple(new))
 
 
 def _of_delta(relation: Join, part: Tree, changed: Sequence[bool]) -> dict[str, Relation]:

@@ -52,6 +52,18 @@ Tree: TypeAlias = "int | Node"
 Expression: TypeAlias = Terms | Node
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Of each relation, as bit masks, those in which no changed row of it finds a row: as they were, and as
+    they are now."""
+
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+
+    def __bool__(self) -> bool:
+        return any(self.old) or any(self.new)
+
+
 class Sizes(Protocol):
     """What expressions are priced by."""
 

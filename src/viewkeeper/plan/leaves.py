@@ -8,7 +8,7 @@ from typing import Protocol
 
 from viewkeeper.algebra.conditions import conditions_alone, is_on_table, stored_predicate
 from viewkeeper.algebra.deltas import Delta, apply, change_between, consolidate, deleted, inserted, plus
-from viewkeeper.algebra.empty_terms import Extents, checked_references, left_out
+from viewkeeper.algebra.empty_terms import Extents, apart, checked_references, left_out
 from viewkeeper.algebra.estimates import known_sum
 from viewkeeper.algebra.expressions import Expression, Node
 from viewkeeper.algebra.join_sizes import JoinSizes
@@ -200,7 +200,14 @@ class ViewLeaves:
 
         chosen = self._common.solved(
             problem,
-            lambda given: propagation(sizes, self._situation.options.joins, given, self._counted, empty),
+            lambda given: propagation(
+                sizes,
+                self._situation.options.joins,
+                given,
+                self._counted,
+                empty,
+                apart(relation, sizes.changed, self.extents),
+            ),
         )
         if isinstance(chosen.expression, Node):
             checked = checked_references(relation, chosen.expression, sizes.changed, self.extents)

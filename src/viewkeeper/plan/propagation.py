@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from viewkeeper.algebra.expressions import (
+    Apart,
     Expression,
     Node,
     Terms,
@@ -108,14 +109,15 @@ def propagation(
     given: frozenset[int] = frozenset(),
     counted: Mapping[str, Counted] | None = None,
     left_out: Callable[[Node], Iterable[tuple[int, int]]] = lambda _: (),
+    apart: Apart | None = None,
 ) -> Propagation:
     """The expression for a join of these sizes, when some deltas are there already, and others were counted
-    before. ``left_out`` tells the terms of a tree that must be empty."""
+    before. ``left_out`` tells the terms of a tree that must be empty, ``apart`` those of any tree."""
     flat, reading = n_term(len(sizes.inputs)), ReadingCosts(sizes)
     expression: Expression
     match joins:
         case Joins.OPTIMAL:
-            found = find_optimal(reading, given=given)
+            found = find_optimal(reading, given=given, apart=apart)
             expression, how = (
                 found.tree,
                 "the best of all delta expressions" if found.exact else "a good delta expression",
@@ -127,13 +129,14 @@ def propagation(
             expression, how = all_terms(sizes.changed), "the expression with all terms"
     sets, known = _sets(expression), counted or {}
     empty = tuple(left_out(expression)) if isinstance(expression, Node) else ()
+    empty_of_flat = [part for part, _ in left_out(flat)]
     return Propagation(
         tuple(each.name for each in sizes.inputs),
         sizes.changed,
         expression,
         how,
         round(cost(expression, reading, given, [part for part, _ in empty])),
-        round(cost(flat, reading)),
+        round(cost(flat, reading, without=empty_of_flat)),
         tuple((mask, round(sizes.delta(mask))) for mask in sets),
         tuple((mask, round(sizes.uncorrected(mask))) for mask in sets),
         tuple(sorted(given)),

@@ -1,4 +1,4 @@
-"""A join's tables before and after their changes: the parts of its delta are ordered by how much they grow."""
+"""A join's tables before and after their changes: what grows most comes last."""
 
 from __future__ import annotations
 
