@@ -88,6 +88,7 @@ class ReadingCosts:
 
     def __init__(self, sizes: JoinSizes) -> None:
         self._sizes = sizes
+        self._deltas: dict[int, float] = {}
 
     @property
     def changed(self) -> Sequence[bool]:
@@ -121,6 +122,12 @@ class ReadingCosts:
 
     def delta(self, relations: int) -> float:
         """Of |Δ(⋈P)| rows, each as wide as those of the relations together."""
+        known = self._deltas.get(relations)
+        if known is None:
+            known = self._deltas[relations] = self._delta(relations)
+        return known
+
+    def _delta(self, relations: int) -> float:
         rows = self._sizes.delta(relations)
         inputs = [self._sizes.inputs[place] for place in places(relations)]
         bytes_read = rows * (_WEIGHT + sum(each.width for each in inputs))

@@ -2,12 +2,13 @@
 
 An epoch is planned as if every view were alone. Then the parts that views have in common are tried, the most
 promising first: the part is paid for once, and for each view the search is done again with its delta given.
-What makes the views together cheaper is kept, and the epoch is planned again with it.
+What makes the views together cheaper is kept, what another part makes superfluous is left out again, and the
+epoch is planned again with what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from viewkeeper.algebra.common_parts import LocalPart, Part, common_join, part_of
@@ -129,34 +130,82 @@ def choose_common(problems: Sequence[Problem]) -> dict[CommonPart, frozenset[tup
                 places_of.setdefault(found[0], []).append((at, mask))
                 columns[found[0]] = columns.get(found[0], frozenset()) | found[1].columns
     shared = {part: where for part, where in places_of.items() if len(where) > 1}
-    alone = {part: _alone(problems[where[0][0]], where[0][1]) for part, where in shared.items()}
-    promising = sorted(shared, key=lambda part: (1 - len(shared[part])) * alone[part])[:_TRIED]
+    prices = Prices([ReadingCosts(problem.sizes) for problem in problems], problems, shared)
+    return {part: columns[part] for part in cheapest_parts(prices)}
 
+
+def cheapest_parts(prices: Prices) -> list[CommonPart]:
+    """Parts that make the views together cheapest, as far as to add or to leave out one at a time tells."""
+    alone = {part: prices.alone(part, ()) for part in prices.shared}
+    promising = sorted(alone, key=lambda part: (1 - len(prices.shared[part])) * alone[part])[:_TRIED]
     chosen: list[CommonPart] = []
-    given: list[set[int]] = [set() for _ in problems]
-    costs = [_cost(problem, ()) for problem in problems]
-    for part in promising:
-        more = [set(each) for each in given]
-        for at, mask in shared[part]:
-            more[at].add(mask)
-        touched = {at for at, _ in shared[part]}
-        after = [
-            _cost(problem, more[at]) if at in touched else costs[at] for at, problem in enumerate(problems)
-        ]
-        if sum(after) + alone[part] < sum(costs):
-            chosen.append(part)
-            given, costs = more, after
-    return {part: columns[part] for part in chosen}
+    least = prices.total(chosen)
+    improved = True
+    while improved:
+        improved = False
+        for part in promising:
+            # What a larger part superseded is left out again.
+            others = [each for each in chosen if each is not part]
+            other = others if part in chosen else [*chosen, part]
+            total = prices.total(other)
+            if total < least:
+                chosen, least, improved = other, total, True
+    return chosen
 
 
-def _cost(problem: Problem, given: Collection[int]) -> float:
-    everything, reading = (1 << len(problem.relation.inputs)) - 1, ReadingCosts(problem.sizes)
-    if everything in given:
-        return reading.delta(everything)
-    return cost(find_optimal(reading, given=given).tree, reading, given)
+class Prices:
+    """What all the views cost together, when some parts are computed once."""
+
+    def __init__(
+        self,
+        readings: Sequence[ReadingCosts],
+        problems: Sequence[Problem],
+        shared: Mapping[CommonPart, Sequence[tuple[int, int]]],
+    ) -> None:
+        self.shared = shared
+        """Of each part the problems that it is a part of, and which of their inputs."""
+        self._readings, self._problems = readings, problems
+        self._costs: dict[tuple[int, frozenset[int]], float] = {}
+        self._alone: dict[tuple[CommonPart, frozenset[int]], float] = {}
+
+    def total(self, chosen: Collection[CommonPart]) -> float:
+        """Of the parts, each of which may be made of smaller ones, and of the views."""
+        given: list[set[int]] = [set() for _ in self._problems]
+        for part in chosen:
+            for at, mask in self.shared[part]:
+                given[at].add(mask)
+        views = sum(self._cost(at, frozenset(masks)) for at, masks in enumerate(given))
+        return views + sum(self.alone(part, chosen) for part in chosen)
+
+    def alone(self, part: CommonPart, chosen: Collection[CommonPart]) -> float:
+        """What it costs to compute a part once, from the smaller ones, and to keep it."""
+        at, relations = self.shared[part][0]
+        inside = frozenset(
+            _renumbered(mask, relations)
+            for other in chosen
+            for problem, mask in self.shared[other]
+            if problem == at and mask != relations and mask & relations == mask
+        )
+        if (part, inside) not in self._alone:
+            sizes = ReadingCosts(self._problems[at].sizes.part(relations))
+            computed = cost(find_optimal(sizes, given=inside).tree, sizes, inside)
+            self._alone[part, inside] = computed + self._readings[at].delta(relations)
+        return self._alone[part, inside]
+
+    def _cost(self, at: int, given: frozenset[int]) -> float:
+        reading = self._readings[at]
+        everything = (1 << len(reading.changed)) - 1
+        if everything in given:
+            return reading.delta(everything)
+        if (at, given) not in self._costs:
+            self._costs[at, given] = cost(find_optimal(reading, given=given).tree, reading, given)
+        return self._costs[at, given]
 
 
-def _alone(problem: Problem, relations: int) -> float:
-    """What it costs to compute a part once, and to keep it."""
-    part = ReadingCosts(problem.sizes.part(relations))
-    return find_optimal(part).cost + ReadingCosts(problem.sizes).delta(relations)
+def _renumbered(mask: int, relations: int) -> int:
+    """Some of these relations, counted among them alone.
+
+    >>> bin(_renumbered(0b1010, 0b1110))
+    '0b101'
+    """
+    return sum(1 << at for at, place in enumerate(places(relations)) if mask >> place & 1)

@@ -100,13 +100,13 @@ class Exhaustive:
         return sum(reading[at] for at in part)
 
 
-@pytest.mark.parametrize(("relations", "cases"), [(2, 1_000), (3, 2_000), (4, 1_000), (5, 200), (6, 30)])
+@pytest.mark.parametrize(("relations", "cases"), [(2, 1_000), (3, 2_000), (4, 1_000), (5, 400), (6, 60)])
 def test_the_search_finds_what_trying_all_partitions_finds(relations: int, cases: int) -> None:
     for seed in range(cases):
         sizes = random_sizes(Random(f"{relations}/{seed}"), relations)
         found = find_optimal(sizes)
         assert members(found.tree) == (1 << relations) - 1
-        expected = Exhaustive(sizes, every_order=relations <= 4).least(tuple(range(relations)))
+        expected = Exhaustive(sizes, every_order=relations <= 5).least(tuple(range(relations)))
         assert found.exact
         assert found.cost == pytest.approx(expected), f"seed {seed}: {found.tree}"
 
@@ -149,6 +149,45 @@ def test_the_example_of_the_paper() -> None:
     assert find_optimal(sizes).tree == Node((Node((0, 1)), 2))
 
 
+def test_access_counts_of_figure_1() -> None:
+    tree_a = Node((Node((Node((0, 1)), 2, Node((3, 4)))), 5))
+    assert accesses(tree_a, [True] * 6) == [4, 4, 3, 4, 4, 1]
+    assert accesses(n_term(6), [True] * 6) == [5] * 6
+
+
+def test_the_cost_of_all_terms_by_hand() -> None:
+    """ΔR₁R₂R₃ ⊎ R₁ΔR₂R₃ ⊎ ΔR₁ΔR₂R₃: R₃ did not change."""
+    sizes = RandomSizes([True, True, False], [10, 20, 1000], [11, 22, 1000], [0, 1, 2, 5, 0, 7, 7, 9])
+    assert cost(all_terms(sizes.changed), sizes) == (1 + 20 + 1000) + (10 + 2 + 1000) + (1 + 2 + 1000)
+
+
+def test_a_cross_product_of_two_small_deltas_may_be_the_best_first_step() -> None:
+    """Two small dimensions of a star. Connected parts alone would read the facts twice: there is no condition
+    between the dimensions."""
+    rows, small = 1_000_000.0, 10.0
+    first, second, facts = 0, 1, 2
+    deltas = [0.0] * 8
+    deltas[1 << first] = deltas[1 << second] = 1.0
+    deltas[0b011] = 2 * small
+    deltas[0b101] = deltas[0b110] = deltas[0b111] = rows / small
+    sizes = RandomSizes([True, True, False], [small, small, rows], [small, small, rows], deltas)
+    found = find_optimal(sizes)
+    assert found.tree == Node((Node((first, second)), facts))
+    connected = (n_term(3), Node((Node((first, facts)), second)), Node((Node((second, facts)), first)))
+    assert min(cost(tree, sizes) for tree in connected) > 1.9 * found.cost
+
+
+def test_gluing_an_unchanged_relation_to_a_neighbour_may_double_the_cost() -> None:
+    """To join the unchanged facts with either changed table beforehand reads them for the one delta and again
+    for the other; they are read once, if both changes are put together first."""
+    rows = 1_000_000.0
+    deltas = [0.0, 1.0, 1.0, 3.0, 0.0, 10.0, 10.0, 30.0]
+    sizes = RandomSizes([True, True, False], [100, 100, rows], [100, 100, rows], deltas)
+    glued = (Node((Node((0, 2)), 1)), Node((0, Node((1, 2)))))
+    found = find_optimal(sizes)
+    assert all(cost(tree, sizes) > 1.9 * found.cost for tree in glued)
+
+
 def joined(relations: int, edges: Sequence[tuple[int, int]], *, changed: int | None = None) -> JoinSizes:
     """A join along these edges, each between a column of its own on either side."""
     columns: list[set[str]] = [{f"k{at}"} for at in range(relations)]
@@ -183,7 +222,7 @@ def test_many_relations_are_searched_whole(relations: int, edges: list[tuple[int
     sizes = joined(relations, edges)
     started = time.process_time()
     found = find_optimal(sizes)
-    assert time.process_time() - started < 10, "it takes well under a second on an idle machine"
+    assert time.process_time() - started < 3, "it takes well under a second on an idle machine"
     assert found.exact
     assert found.cost <= cost(n_term(relations), sizes)
 
@@ -211,17 +250,6 @@ def test_sizes_that_cannot_be_true(edges: list[tuple[int, int]], rows: float, fa
     everything = (1 << 25) - 1
     assert math.isfinite(sizes.delta(everything) * factor)
     assert sizes.growth(1, everything) >= 1
-
-
-def test_the_heuristic_is_near_the_best() -> None:
-    ratios = []
-    for seed in range(20):
-        random = Random(seed)
-        edges = [(random.randrange(at), at) for at in range(1, 9)]
-        sizes = joined(9, edges)
-        ratios.append(find_optimal(sizes, exact=5).cost / find_optimal(sizes).cost)
-    assert all(ratio >= 1 - 1e-9 for ratio in ratios)
-    assert sum(ratios) / len(ratios) < 1.5, ratios
 
 
 def test_sizes_of_parts() -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, combinations, permutations
+from random import Random
 
 import pytest
 
+from viewkeeper.algebra.join_sizes import JoinInput, JoinSizes
+from viewkeeper.algebra.reading_costs import ReadingCosts
 from viewkeeper.algebra.relations import Aggregate, AggregateCall, Field, Join, Project, Scan
-from viewkeeper.algebra.scalars import Column, Named, Scalar, column
+from viewkeeper.algebra.scalars import Column, Named, Scalar, column, compose
+from viewkeeper.algebra.search import find_optimal
 from viewkeeper.learning import held, lessons, told
+from viewkeeper.plan.common_deltas import CommonPart, Prices, Problem, cheapest_parts, choose_common
 from viewkeeper.plan.planner import plan_epoch
 from viewkeeper.plan.references import staged_by
 from viewkeeper.plan.situation import Joins, Options, Situation, ViewInput
@@ -126,3 +133,79 @@ def test_a_view_over_25_tables_is_planned_in_seconds() -> None:
     # Nothing is known of them: a worse plan, but a plan.
     unknown = replace(changed, rows={})
     assert plan_epoch(unknown).views[0].strategy.value == "incremental"
+
+
+TABLES = [f"lake.default.t{at}" for at in range(12)]
+
+
+def overlapping(random: Random, views: int, relations: int, *, tables: int) -> list[Problem]:
+    """Views that join some of a chain of tables, so that their parts overlap and contain each other."""
+    sizes = [10 ** random.uniform(4, 7) for _ in range(tables)]
+    changes = [rows * 10 ** random.uniform(-3, -1) if random.random() < 0.8 else None for rows in sizes]
+    problems = []
+    for number in range(views):
+        first = random.randrange(tables - relations + 1)
+        joined_tables = range(first, first + relations)
+        inputs = [Scan(TABLES[at], (Field("k", f"k{at}"), Field("n", f"n{at}"))) for at in joined_tables]
+        links = [compose(column(f"n{at}"), " = ", column(f"k{at + 1}")) for at in joined_tables[:-1]]
+        relation = Join(tuple(inputs), tuple(links))
+        known = tuple(
+            JoinInput(TABLES[at], frozenset(scan.columns), sizes[at], sizes[at], changes[at], width=16.0)
+            for at, scan in zip(joined_tables, inputs, strict=True)
+        )
+        one = view(f"v{number}", relation, tuple(TABLES), vector={})
+        problems.append(
+            Problem(one, relation, JoinSizes(known, relation.conjuncts), lambda table: (table, "1", "2"))
+        )
+    return problems
+
+
+def prices(problems: Sequence[Problem]) -> Prices:
+    shared: dict[CommonPart, list[tuple[int, int]]] = {}
+    for at, problem in enumerate(problems):
+        for mask in problem.sets():
+            found = problem.common(mask)
+            assert found is not None
+            shared.setdefault(found[0], []).append((at, mask))
+    shared = {part: where for part, where in shared.items() if len(where) > 1}
+    return Prices([ReadingCosts(problem.sizes) for problem in problems], problems, shared)
+
+
+def test_the_parts_chosen_are_nearly_the_best_of_all_sets_of_parts() -> None:
+    ratios, nested = [], 0
+    for seed in range(25):
+        problems = overlapping(Random(seed), 3, 3, tables=4)
+        known = prices(problems)
+        chosen = cheapest_parts(known)
+        sets = chain.from_iterable(
+            combinations(known.shared, count) for count in range(len(known.shared) + 1)
+        )
+        least = min(known.total(each) for each in sets)
+        ratios.append(known.total(chosen) / least)
+        nested += any(one.part.tables < other.part.tables for one, other in permutations(chosen, 2))
+        assert set(choose_common(problems)) == set(chosen)
+    assert min(ratios) >= 1 - 1e-9
+    assert max(ratios) <= 1.1, ratios
+    assert sum(ratio <= 1 + 1e-9 for ratio in ratios) >= 20, ratios
+    assert nested, "a part that another one is made of"
+
+
+def test_another_view_may_make_another_partition_the_best() -> None:
+    differ = 0
+    for seed in range(25):
+        problems = overlapping(Random(seed), 3, 4, tables=6)
+        known = prices(problems)
+        chosen = cheapest_parts(known)
+        for at, problem in enumerate(problems):
+            reading = ReadingCosts(problem.sizes)
+            given = [mask for part in chosen for where, mask in known.shared[part] if where == at]
+            found, alone = find_optimal(reading, given=given).tree, find_optimal(reading).tree
+            differ += found != alone
+    assert differ
+
+
+def test_many_views_are_planned_together_in_seconds() -> None:
+    problems = overlapping(Random(0), 20, 9, tables=12)
+    started = time.process_time()
+    choose_common(problems)
+    assert time.process_time() - started < 20
