@@ -6,6 +6,8 @@ import pytest
 from world import ORDERED_LINES, assert_exact, assert_tidy, strategies
 
 import viewkeeper as vk
+from viewkeeper.plan.references import staged_by
+from viewkeeper.plan.steps import Share
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -77,6 +79,21 @@ def test_every_expression_keeps_every_join_exact(shop: Warehouse) -> None:
     shop.refresh(policy="incremental")
     assert_exact(shop)
     assert_tidy(shop)
+
+
+def test_what_several_views_join_is_computed_once(shop: Warehouse) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW days AS SELECT day, name, qty FROM {PATH}")
+    for table in ("line", "orders", "customer"):
+        shop.spark.sql(CHANGES[table].format(at=1))
+    views = ("chain", "days", "per_region")
+    steps = shop.plan(*views, policy="incremental").epoch.steps
+    shared = [step for step in steps if isinstance(step, Share) and "several views" in step.what]
+    assert shared
+    for step in shared:
+        assert sum(staged_by(other, [step.name])[step.name] for other in steps) > 1, step.what
+    assert len({step.what for step in shared}) == len(shared), "each is computed once"
+    assert set(strategies(shop.refresh(*views, policy="incremental")).values()) == {"incremental"}
+    assert_exact(shop, *views)
 
 
 def test_texts_are_as_wide_as_their_files_say(wh: Warehouse) -> None:

@@ -114,14 +114,19 @@ def propagation(
     """The expression for a join of these sizes, when some deltas are there already, and others were counted
     before. ``left_out`` tells the terms of a tree that must be empty, ``apart`` those of any tree."""
     flat, reading = n_term(len(sizes.inputs)), ReadingCosts(sizes)
+
+    def reads(tree: Node, given: frozenset[int] = frozenset()) -> float:
+        return cost(tree, reading, given, [part for part, _ in left_out(tree)])
+
     expression: Expression
     match joins:
         case Joins.OPTIMAL:
             found = find_optimal(reading, given=given, apart=apart)
-            expression, how = (
-                found.tree,
-                "the best of all delta expressions" if found.exact else "a good delta expression",
-            )
+            expression, how = found.tree, "the best of all delta expressions"
+            if not found.exact:
+                # Too many for the search to know of the terms that must be empty.
+                expression = min((found.tree, flat), key=lambda tree: reads(tree, given))
+                how = "a good delta expression"
         case Joins.N_TERM:
             expression, how = flat, "the n-term expression"
         case Joins.ALL_TERMS:
@@ -129,14 +134,13 @@ def propagation(
             expression, how = all_terms(sizes.changed), "the expression with all terms"
     sets, known = _sets(expression), counted or {}
     empty = tuple(left_out(expression)) if isinstance(expression, Node) else ()
-    empty_of_flat = [part for part, _ in left_out(flat)]
     return Propagation(
         tuple(each.name for each in sizes.inputs),
         sizes.changed,
         expression,
         how,
         round(cost(expression, reading, given, [part for part, _ in empty])),
-        round(cost(flat, reading, without=empty_of_flat)),
+        round(reads(flat)),
         tuple((mask, round(sizes.delta(mask))) for mask in sets),
         tuple((mask, round(sizes.uncorrected(mask))) for mask in sets),
         tuple(sorted(given)),

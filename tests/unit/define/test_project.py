@@ -193,3 +193,10 @@ def test_bad_settings_are_refused_with_file_line_and_field(tmp_path: Path, setti
     said = refusal(make(tmp_path, settings=settings))
     assert words in said
     assert "secret" not in said
+
+
+def test_a_project_says_by_which_expression_its_joins_are_kept(tmp_path: Path) -> None:
+    assert load_project(make(tmp_path / "usual", v=VIEW)).settings.joins == "optimal"
+    told = make(tmp_path / "told", settings="joins: n-term\n", v=VIEW)
+    assert load_project(told).settings.joins == "n-term"
+    assert "joins" in refusal(make(tmp_path / "wrong", settings="joins: best\n", v=VIEW))
