@@ -136,8 +136,8 @@ def choose_common(problems: Sequence[Problem]) -> dict[CommonPart, frozenset[tup
 
 def cheapest_parts(prices: Prices) -> list[CommonPart]:
     """Parts that make the views together cheapest, as far as to add or to leave out one at a time tells."""
-    alone = {part: prices.alone(part, ()) for part in prices.shared}
-    promising = sorted(alone, key=lambda part: (1 - len(prices.shared[part])) * alone[part])[:_TRIED]
+    worth = {part: prices.worth(part) for part in prices.shared}
+    promising = sorted((part for part in worth if worth[part] > 0), key=lambda part: -worth[part])[:_TRIED]
     chosen: list[CommonPart] = []
     least = prices.total(chosen)
     improved = True
@@ -176,6 +176,11 @@ class Prices:
                 given[at].add(mask)
         views = sum(self._cost(at, frozenset(masks)) for at, masks in enumerate(given))
         return views + sum(self.alone(part, chosen) for part in chosen)
+
+    def worth(self, part: CommonPart) -> float:
+        """What is saved by it, at most: in no view more than that costs, as a cross product alone may."""
+        alone = self.alone(part, ())
+        return sum(min(alone, self._cost(at, frozenset())) for at, _ in self.shared[part]) - alone
 
     def alone(self, part: CommonPart, chosen: Collection[CommonPart]) -> float:
         """What it costs to compute a part once, from the smaller ones, and to keep it."""

@@ -205,7 +205,7 @@ def test_another_view_may_make_another_partition_the_best() -> None:
 
 
 def test_many_views_are_planned_together_in_seconds() -> None:
-    problems = overlapping(Random(0), 20, 9, tables=12)
+    problems = overlapping(Random(1), 20, 9, tables=12)
     started = time.process_time()
-    choose_common(problems)
-    assert time.process_time() - started < 20
+    assert choose_common(problems)
+    assert time.process_time() - started < 15, "two seconds on an idle machine"
