@@ -120,6 +120,19 @@ def held_lease(ledger: Ledger, holder: str, seconds: float = LEASE_SECONDS) -> I
         ledger.release(lease)
 
 
+class StorageRewritten(RefreshError):
+    """Somebody compacted the storage of a view while an epoch was under way. It has the same rows, in other
+    files than those that the epoch looked into; begun anew, it looks into these."""
+
+    code = "VK-STORAGE-REWRITTEN"
+
+    def __init__(self, step: Install) -> None:
+        super().__init__(
+            f"somebody compacted the storage table {step.storage} of view {step.view} meanwhile",
+            hint="Nothing was changed, and no row of it is another. Do it again.",
+        )
+
+
 class EpochRunner:
     """Runs epochs under a lease."""
 
@@ -189,6 +202,7 @@ class EpochRunner:
         except BaseException as error:
             self._give_up(lease, epoch, staged, error)
             if isinstance(error, Exception) and not isinstance(error, ViewkeeperError):
+                self._blame_rewriting(work.installs, error)
                 view = work.inputs.get(executor.failed_view or "")
                 raise self._engine.explain_failure(error, view, dict(work.plan.versions)) from error
             raise
@@ -238,7 +252,23 @@ class EpochRunner:
             if head is None or step.installer is Installer.OVERWRITE or head.base == step.snapshot:
                 continue
             self._ledger.renew(lease)  # or was it another refresher, who took our lease over?
+            if self._is_rewritten(step, head.base):
+                raise StorageRewritten(step)
             raise foreign_write(step.view, step.storage)
+
+    def _blame_rewriting(self, installs: Sequence[Install], error: Exception) -> None:
+        """Spark fails, too, if files are rewritten between the reading and the writing of one statement."""
+        for step in installs:
+            facts = self._engine.catalog.facts_of(step.storage)
+            if facts is not None and self._is_rewritten(step, facts.snapshot):
+                raise StorageRewritten(step) from error
+
+    def _is_rewritten(self, step: Install, now: str | None) -> bool:
+        """Whether the storage has the rows that it had, in other files."""
+        before = step.snapshot
+        if before is None or now == before:
+            return False
+        return self._engine.observer.only_rewritten(step.storage, before, now)
 
     @staticmethod
     def _intents(epoch: int, work: Work) -> list[Chore]:
@@ -326,8 +356,9 @@ class EpochRunner:
     @staticmethod
     def _redo(epoch: int, branch: str, work: Work, heads: Mapping[str, Head]) -> Iterator[Chore]:
         """What remains to be done once it is published; each can be done again."""
-        for table in heads:
-            yield Chore(None, ChoreKind.FAST_FORWARD, epoch, {"storage": table, "branch": branch})
+        for table, head in heads.items():
+            where = {"storage": table, "branch": branch, "snapshot": head.snapshot}
+            yield Chore(None, ChoreKind.FAST_FORWARD, epoch, {**where, "base": head.base or ""})
         for name in work.define:
             view = work.views[name]
             sql = storage.create_view(view.definition, view.layout, work.inputs[name].storage)

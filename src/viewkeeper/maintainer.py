@@ -14,6 +14,7 @@ from viewkeeper.constraints import Constraint, checks
 from viewkeeper.declaring import siblings, with_siblings
 from viewkeeper.define.clock import is_clock
 from viewkeeper.distinct_values import kept_values, with_distinct
+from viewkeeper.epochs import StorageRewritten
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.execute.observing import SourceAway
 from viewkeeper.hidden_views import chosen
@@ -140,7 +141,11 @@ class Maintainer:
             return None
         situation = Situation(inputs, dict(plan.versions), {}, rates=known_rates(self.shop.ledger))
         work = replace(self.shop.work(library, situation, plan), kept=kept_deltas(kept))
-        return self.shop.finished(self.shop.runner.run(lease, work), situation)
+        try:
+            record = self.shop.runner.run(lease, work)
+        except StorageRewritten:
+            return None
+        return self.shop.finished(record, situation)
 
     def _take_in_propagated(self, lease: Lease, policy: str | None) -> None:
         """Before a refresh: what was propagated is installed, unless it is of no use any more. Views then

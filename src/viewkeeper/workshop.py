@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from viewkeeper import text_widths
 from viewkeeper.algebra.empty_terms import KeyReference
@@ -21,7 +22,7 @@ from viewkeeper.declaring import LedgerShelf, declared_sources, with_siblings
 from viewkeeper.define.settings import ForeignKey
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.distinct_values import count_missing, details, kept_values, with_distinct
-from viewkeeper.epochs import EpochRunner, Work, held_lease
+from viewkeeper.epochs import EpochRunner, StorageRewritten, Work, held_lease
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
@@ -42,6 +43,11 @@ from viewkeeper.sources.contract import ExtractedSource
 from viewkeeper.text_widths import kept_widths, measure_missing, with_widths
 
 logger = logging.getLogger("viewkeeper")
+
+Done = TypeVar("Done")
+
+_ATTEMPTS = 3
+"""So often an epoch is begun while others compact what it is to write to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +183,11 @@ class Workshop:
         self, lease: Lease, library: Library, names: Sequence[str], policy: str | None
     ) -> EpochRecord | EpochPlan:
         """One epoch for these views; the plan itself when there was nothing to do."""
+        return _undisturbed(lambda: self._refresh(lease, library, names, policy))
+
+    def _refresh(
+        self, lease: Lease, library: Library, names: Sequence[str], policy: str | None
+    ) -> EpochRecord | EpochPlan:
         started = time.monotonic()
         situation = self.observe(library, names, policy)
         plan = plan_epoch(situation)
@@ -189,6 +200,9 @@ class Workshop:
 
     def redefine(self, lease: Lease, library: Library, change: Redefinition) -> EpochRecord:
         """One epoch in which views and sources come, change and go."""
+        return _undisturbed(lambda: self._redefine(lease, library, change))
+
+    def _redefine(self, lease: Lease, library: Library, change: Redefinition) -> EpochRecord:
         after = library.with_views(*change.define)
         storages = {view.name: new_storage_name(self.engine.catalog_name) for view in change.define}
         closure: Iterable[str] = with_siblings(after, storages)
@@ -266,3 +280,13 @@ class Workshop:
     def housekeeping(self, lease: Lease) -> Housekeeping:
         """What is done with stored views apart from refreshing them."""
         return Housekeeping(self.ledger, self.engine, self.runner, self._emit, lease)
+
+
+def _undisturbed(attempt: Callable[[], Done]) -> Done:
+    """An epoch, begun anew if somebody compacts storage tables while it is under way."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except StorageRewritten as error:
+            logger.info("%s; the epoch is begun anew", error.message)
+    return attempt()

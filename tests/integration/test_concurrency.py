@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from world import assert_exact, assert_tidy, ledger_of, make_sales, strategies, world
 
-from viewkeeper.errors import LeaseError
+from viewkeeper.errors import LeaseError, RefreshError
 from viewkeeper.events import Event, Phase, PointPassed, StepFinished, StepStarted
+from viewkeeper.results import Epoch
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -215,6 +216,144 @@ def test_a_write_to_the_storage_during_the_epoch_is_noticed(
     warehouse.refresh(policy="full")
     assert_exact(warehouse)
     assert_tidy(warehouse)
+
+
+def before_chores(event: Event) -> bool:
+    return isinstance(event, StepStarted) and event.phase is Phase.FINISH
+
+
+def rewritten(warehouse: Warehouse, storage: str) -> None:
+    """As somebody who tidies up all tables of a catalog does."""
+    compact = "CALL lake.system.rewrite_data_files(table => '{}', options => map('rewrite-all', 'true'))"
+    (done,) = warehouse.spark.sql(compact.format(storage)).collect()
+    assert done["rewritten_data_files_count"] > 0
+
+
+@pytest.mark.parametrize("stop", [before_install, before_publish, before_chores])
+def test_a_compaction_during_the_epoch_is_adopted(
+    open_warehouse: Callable[..., Warehouse],
+    tmp_path: Path,
+    stop: Callable[[Event], bool],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Before the first write the branch would begin with other files; after it, main is no ancestor of the
+    branch. The rows are the same, so that nobody is to be told of it, and nothing of the change is lost."""
+    gate = Gate(stop)
+    warehouse = open_warehouse(tmp_path, on_event=gate)
+    gate.reached.set()
+    make_views(warehouse)
+    warehouse.sql("CREATE MATERIALIZED VIEW top AS SELECT store, max(n) AS n FROM by_store GROUP BY store")
+    gate.reached.clear()
+    warehouse.spark.sql("INSERT INTO sales VALUES (3, 'nib', 2), (1, 'nib', 2)")
+    warehouse.spark.sql("DELETE FROM sales WHERE item = 'ink'")
+    states = warehouse._ledger.states()
+    refreshing = Background(lambda: warehouse.refresh(policy="incremental"))
+    assert gate.reached.wait(120)
+    for name in ("copies", "by_store", "top"):
+        rewritten(warehouse, states[f"lake.default.{name}"].storage)
+    gate.go_on.set()
+    refreshing.end()
+    assert refreshing.error is None
+    assert isinstance(refreshing.result, Epoch)
+    assert set(strategies(refreshing.result).values()) == {"incremental"}
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
+    assert warehouse.spark.sql("SELECT count(*) FROM lake.default.copies").collect()[0][0] == 5
+    assert warehouse.spark.sql("SELECT sum(n) FROM lake.default.by_store").collect()[0][0] == 5
+    assert_exact(warehouse)
+    assert_tidy(warehouse)
+
+    warehouse.spark.sql("DELETE FROM sales WHERE store = 3")
+    assert set(strategies(warehouse.refresh(policy="incremental")).values()) == {"incremental"}
+    assert_exact(warehouse)
+    assert_tidy(warehouse)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_statement_that_fails_because_of_a_compaction(
+    open_warehouse: Callable[..., Warehouse], tmp_path: Path, *, again: bool
+) -> None:
+    """Iceberg refuses to mark rows of files as deleted that went between reading and writing."""
+    armed: list[str] = []
+
+    def fail(event: Event) -> None:
+        if armed and isinstance(event, StepStarted) and event.phase is Phase.INSTALL and event.view:
+            storage = armed[0] if again else armed.pop()
+            rewritten(warehouse, storage)
+            raise RuntimeError("Cannot commit, missing data files")
+
+    warehouse = open_warehouse(tmp_path, on_event=fail)
+    make_views(warehouse)
+    warehouse.spark.sql("INSERT INTO sales VALUES (3, 'nib', 2)")
+    before = world(warehouse)
+    armed.append(warehouse._ledger.states()["lake.default.copies"].storage)
+    if again:
+        with pytest.raises(RefreshError) as caught:
+            warehouse.refresh("copies", policy="incremental")
+        assert caught.value.code == "VK-STORAGE-REWRITTEN"
+        assert len(warehouse._ledger.failures()) == 3
+        assert world(warehouse) == before
+        armed.clear()
+    assert strategies(warehouse.refresh("copies", policy="incremental")) == {"copies": "incremental"}
+    assert_exact(warehouse)
+    assert_tidy(warehouse)
+
+
+def test_what_was_propagated_before_a_compaction_is_computed_anew(
+    open_warehouse: Callable[..., Warehouse], tmp_path: Path
+) -> None:
+    gate = Gate(before_install)
+    warehouse = open_warehouse(tmp_path, on_event=gate)
+    gate.reached.set()
+    make_views(warehouse)
+    warehouse.spark.sql("DELETE FROM sales WHERE item = 'ink'")
+    warehouse.propagate()
+    gate.reached.clear()
+    refreshing = Background(lambda: warehouse.refresh(policy="incremental"))
+    assert gate.reached.wait(120)
+    rewritten(warehouse, warehouse._ledger.states()["lake.default.by_store"].storage)
+    gate.go_on.set()
+    refreshing.end()
+    assert refreshing.error is None
+    assert warehouse._ledger.propagation() is None
+    assert_exact(warehouse)
+    assert_tidy(warehouse)
+
+
+def test_a_write_after_the_commit_point_is_reported_and_loses_nothing(
+    open_warehouse: Callable[..., Warehouse], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is published stays on the epoch's branch, where no expiry reaches it, until main is ours again."""
+    gate = Gate(before_chores)
+    warehouse = open_warehouse(tmp_path, on_event=gate)
+    gate.reached.set()
+    make_views(warehouse)
+    gate.reached.clear()
+    warehouse.spark.sql("INSERT INTO sales VALUES (3, 'nib', 2)")
+    storage = warehouse._ledger.states()["lake.default.copies"].storage
+    refreshing = Background(lambda: warehouse.refresh(policy="incremental"))
+    assert gate.reached.wait(120)
+    warehouse.spark.sql(f"INSERT INTO {storage} VALUES ('strange', 1, 0)")
+    gate.go_on.set()
+    refreshing.end()
+    assert refreshing.error is None, "it is published"
+    assert [storage in record.message for record in caplog.records if record.levelname == "WARNING"] == [True]
+    published = warehouse._ledger.states()["lake.default.copies"].snapshot
+    expire = "CALL lake.system.expire_snapshots(table => '{}', older_than => now(), retain_last => 1)"
+    warehouse.spark.sql(expire.format(storage))
+    kept = {
+        row["id"]
+        for row in warehouse.spark.sql(f"SELECT string(snapshot_id) AS id FROM {storage}.snapshots").collect()
+    }
+    assert published in kept
+    assert warehouse.sql("SELECT count(*) FROM copies").collect()[0][0] == 5
+    with pytest.raises(RefreshError) as caught:
+        warehouse.refresh()
+    assert caught.value.code == "VK-FOREIGN-WRITE"
+
+    warehouse.refresh(policy="full")
+    assert_exact(warehouse)
+    assert_tidy(warehouse)
+    assert warehouse.spark.sql("SELECT count(*) FROM lake.default.copies").collect()[0][0] == 5
 
 
 CHILD = textwrap.dedent(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +12,11 @@ from pyspark.sql import Row, SparkSession
 
 from viewkeeper.install import storage
 from viewkeeper.ledger.records import Chore, ChoreKind
+from viewkeeper.sources.iceberg_catalog import read_history, standing
+from viewkeeper.sources.iceberg_history import Snapshot
+from viewkeeper.sql.quoting import parse_path
+
+logger = logging.getLogger("viewkeeper")
 
 EPOCH_PROPERTY = "viewkeeper.epoch"
 _QUERIES = 3
@@ -76,12 +82,13 @@ def run_chores(
 ) -> None:
     """Do what a published epoch left to finish, or an abandoned one to clean up. Order matters only within
     a kind, and every chore can be done twice, unless another epoch followed: so each is asked for at its
-    turn. Whoever took over the lease has done it, and may have published since."""
+    turn. Whoever took over the lease has done it, and may have published since. One that cannot be done now
+    is left for the next time."""
 
-    def run(chore: Chore) -> None:
-        if is_left(chore):
-            _run(session, chore)
-            done(chore)
+    def run(lot: Sequence[Chore]) -> None:
+        for chore in lot:
+            if is_left(chore) and _run(session, chore):
+                done(chore)
 
     for kind in (
         ChoreKind.FAST_FORWARD,
@@ -92,35 +99,87 @@ def run_chores(
     ):
         of_kind = [chore for chore in chores if chore.kind is kind]
         with ThreadPoolExecutor(concurrently, "viewkeeper") as pool:
-            list(pool.map(run, of_kind))
+            list(pool.map(run, _lots(of_kind)))
 
 
-def _run(session: SparkSession, chore: Chore) -> None:
+def _lots(chores: Sequence[Chore]) -> list[list[Chore]]:
+    """Those of one storage table in turn, the newest epoch first: older ones have nothing left to do then."""
+    lots: dict[str, list[Chore]] = {}
+    for chore in sorted(chores, key=lambda each: each.epoch, reverse=True):
+        lots.setdefault(chore.payload.get("storage") or chore.payload["view"], []).append(chore)
+    return list(lots.values())
+
+
+def _run(session: SparkSession, chore: Chore) -> bool:
+    """Whether it is done."""
     payload = chore.payload
     match chore.kind:
         case ChoreKind.FAST_FORWARD:
-            _if_there(session, payload["storage"], lambda: _fast_forward(session, payload))
+            return not _is_there(session, payload["storage"]) or _fast_forward(session, chore)
         case ChoreKind.CREATE_VIEW:
             session.sql(payload["sql"])
         case ChoreKind.DROP_VIEW:
             session.sql(storage.drop_view(payload["view"]))
         case ChoreKind.DROP_BRANCH:
-            drop = storage.drop_branch(payload["storage"], payload["branch"])
-            _if_there(session, payload["storage"], lambda: session.sql(drop))
+            if _is_there(session, payload["storage"]):
+                session.sql(storage.drop_branch(payload["storage"], payload["branch"]))
         case ChoreKind.DROP_STORAGE:
             session.sql(storage.drop_storage(payload["storage"]))
+    return True
 
 
-def _fast_forward(session: SparkSession, payload: dict[str, str]) -> None:
+def _fast_forward(session: SparkSession, chore: Chore) -> bool:
+    """Let main show what is published. The branch holds that fast until main has it."""
+    table, branch = chore.payload["storage"], chore.payload["branch"]
     try:
-        session.sql(storage.fast_forward(payload["storage"], payload["branch"]))
+        session.sql(storage.fast_forward(table, branch))
     except PySparkException as error:
-        # Done before, and the branch is gone; or somebody else moved main, which the next refresh reports.
-        if "does not exist" not in str(error) and "is not an ancestor" not in str(error):
+        if "is not an ancestor" in str(error):
+            if not _lead_back(session, chore):
+                return False
+        elif "does not exist" not in str(error):  # done before, and the branch is gone
             raise
-    session.sql(storage.drop_branch(payload["storage"], payload["branch"]))
+    session.sql(storage.drop_branch(table, branch))
+    return True
 
 
-def _if_there(session: SparkSession, table: str, act: Callable[[], object]) -> None:
-    if session.catalog.tableExists(storage.table_sql(table)):
-        act()
+def _lead_back(session: SparkSession, chore: Chore) -> bool:
+    """Main went another way than the branch: whether it shows now what is published, or something newer.
+
+    A compaction since the epoch's first write changed no row of what it began with; what is published has
+    these rows, and the change. So main moves there, and the files are left to the next compaction. What
+    somebody else wrote stays on main, for the next refresh to report, and the branch stays beside it.
+    """
+    table = chore.payload["storage"]
+    head, base = chore.payload.get("snapshot"), chore.payload.get("base")  # older ones do not tell
+    parts = parse_path(table)
+    main = standing(session, parts).version
+    line = () if main is None else read_history(session, parts).lineage(main)
+    if any(each.id == head or (each.count(EPOCH_PROPERTY) or 0) > chore.epoch for each in line):
+        return True
+    if head is not None and _only_rewritten(line, base):
+        session.sql(storage.set_main(table, head))
+        return True
+    logger.warning(
+        "epoch %s is published, but somebody else wrote to the storage table %s, so that readers who do not "
+        "go through viewkeeper do not see it: refresh with policy full, or repair",
+        chore.epoch,
+        table,
+    )
+    return False
+
+
+def _only_rewritten(line: Sequence[Snapshot], base: str | None) -> bool:
+    """Whether these snapshots, newest first, change no row since ``base``, which itself may be expired."""
+    for snapshot in line:
+        if snapshot.id == base:
+            return True
+        if not snapshot.replaces and not snapshot.idle:
+            return False
+        if snapshot.parent == base:
+            return True
+    return False
+
+
+def _is_there(session: SparkSession, table: str) -> bool:
+    return bool(session.catalog.tableExists(storage.table_sql(table)))

@@ -108,6 +108,15 @@ def fast_forward(storage: str, branch: str) -> str:
     )
 
 
+def set_main(storage: str, snapshot: str) -> str:
+    """Moves main to a snapshot, wherever it is."""
+    parts = parse_path(storage)
+    return (
+        f"CALL {quote(parts[0])}.system.set_current_snapshot("
+        f"table => {literal(quote_path(parts))}, snapshot_id => {int(snapshot)})"
+    )
+
+
 def drop_branch(storage: str, branch: str) -> str:
     """Forgets the branch; its snapshots go with the next expiry unless main has them."""
     return f"ALTER TABLE {table_sql(storage)} DROP BRANCH IF EXISTS {quote(branch)}"

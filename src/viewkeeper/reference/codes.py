@@ -69,6 +69,10 @@ REFRESHING: Mapping[str, Meaning] = {
         "somebody else wrote to a view's storage table",
         "viewkeeper repair, or a full refresh; reads through viewkeeper are not affected",
     ),
+    "VK-STORAGE-REWRITTEN": (
+        "somebody compacted a view's storage table during an epoch, again and again",
+        "do it again, at another time; nothing was changed",
+    ),
     "VK-NEGATIVE-MULTIPLICITY": (
         "a row would be there less than zero times: a delta was wrong",
         "viewkeeper repair rebuilds the view; please report it",
