@@ -295,7 +295,10 @@ class EpochRunner:
                 "refresh-state": json.dumps(refresh_state),
             }
         rows = {name: view.rows for name, view in work.inputs.items()}
-        return InstallContext(epoch, branch, properties, rows, work.rates)
+        corrected = {
+            plan.view: {price.method: price.corrected for price in plan.prices} for plan in work.plan.views
+        }
+        return InstallContext(epoch, branch, properties, rows, work.rates, corrected)
 
     def _new_epoch(
         self,
@@ -418,9 +421,12 @@ def _refresh(
     if plan.prices:
         estimates["prices"] = {price.method.value: round(price.total, 3) for price in plan.prices}
         estimates["corrected"] = {price.method.value: round(price.corrected, 3) for price in plan.prices}
+    if plan.because is not None:
+        estimates["because"] = plan.because
     if outcome is not None and outcome.method is not None:
         estimates["method"] = outcome.method.value
-        estimates["paid"] = round(outcome.own_compute_seconds + outcome.own_install_seconds, 3)
+        own = outcome.own_compute_seconds + outcome.own_install_seconds
+        estimates["paid"] = round(own + _told_readers(plan, outcome.method), 3)
     elif outcome is not None and plan.strategy is Strategy.INCREMENTAL:
         estimates["for_nothing"] = _for_nothing(plan, outcome)
     if outcome is not None and outcome.violations:
@@ -464,6 +470,11 @@ def _keeps_all(plan: ViewPlan, outcome: Outcome | None, head: Head | None, view:
     return outcome.keeps_all
 
 
+def _told_readers(plan: ViewPlan, method: Method) -> float:
+    """What it took to tell its readers what changed is part of what they took: here it counts as priced."""
+    return next((price.tell for price in plan.prices if price.method is method), 0.0)
+
+
 def _for_nothing(plan: ViewPlan, outcome: Outcome) -> dict[str, Any] | None:
     """What it took to find that there is nothing to install, as if that had been done as expected: computing
     is most of the price, and not to know it would let deltas look cheap that are not."""
@@ -471,4 +482,7 @@ def _for_nothing(plan: ViewPlan, outcome: Outcome) -> dict[str, Any] | None:
     if not priced:
         return None
     price = min(priced, key=lambda each: each.total)
-    return {"method": price.method.value, "paid": round(outcome.own_compute_seconds + price.install, 3)}
+    return {
+        "method": price.method.value,
+        "paid": round(outcome.own_compute_seconds + price.install + price.tell, 3),
+    }

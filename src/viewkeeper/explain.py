@@ -288,7 +288,8 @@ def _install_sql(step: Install) -> tuple[str, ...]:
         case ComputeGroups():
             return groups.statements(step, every, step.method or step.expected or Method.SDBATCH)
         case ComputeBag():
-            return bags.statements_by_hash(step, every)
+            by_key = (step.method or step.expected) is Method.KEYINSTALL
+            return (bags.statements_by_key if by_key else bags.statements_by_hash)(step, every)
         case ComputeReplacement():
             return replacing.statements(step, every)
         case ComputeRows() as source:

@@ -27,6 +27,8 @@ class InstallContext:
     properties: Mapping[str, Mapping[str, str]]
     storage_rows: Mapping[str, int | None]
     rates: Rates
+    corrected: Mapping[str, Mapping[Method, float]]
+    """Of each view and method, by which factor its price was corrected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Installing:
         them from others, or ``by_value`` says so."""
         source = self.step.source
         if isinstance(source, ComputeBag) and self.counts.deleted:
-            if self.step.method is Method.KEYINSTALL and not by_value:
+            if self._goes_by_key(source) and not by_value:
                 return self._by_key()
             if not self.step.has_copies and not by_value:
                 return self._by_hash()
@@ -70,8 +72,7 @@ class Installing:
 
     def _by_key(self) -> Installed:
         """KEYINSTALL; right unless more rows had the key than were to go."""
-        delete = bags.deletion_by_key(self.step, self.counts)
-        statements = (delete, bags.insertion(self.step)) if self.counts.inserted else (delete,)
+        statements = bags.statements_by_key(self.step, self.counts)
         for statement in statements:
             self._commit([statement])
         return Installed(Method.KEYINSTALL, "apply bag by key", statements, tried=self.counts.deleted)
@@ -112,13 +113,27 @@ class Installing:
             return Method.GENINSTALL
         if self.step.method is not None:
             return self.step.method
+        return self._cheapest(OF_GROUPS)
+
+    def _goes_by_key(self, source: ComputeBag) -> bool:
+        """Whether the rows of a bag are deleted by their key: as it is asked for, or where that is cheaper.
+        Where equal rows were in the way before, there is none."""
+        if not source.key or self.step.method is Method.GENINSTALL:
+            return False
+        if self.step.method is Method.KEYINSTALL:
+            return True
+        ways = (Method.GENINSTALL, Method.KEYINSTALL)
+        return not self.step.has_copies and self._cheapest(ways) is Method.KEYINSTALL
+
+    def _cheapest(self, methods: Sequence[Method]) -> Method:
         counts = self.counts
         return cheapest_install(
-            OF_GROUPS,
+            methods,
             self.context.rates,
             self._storage_rows or 0,
             stored_width(self.step.layout),
             (counts.inserted, counts.deleted, counts.updated),
+            self.context.corrected.get(self.step.view, {}),
         )
 
     @property

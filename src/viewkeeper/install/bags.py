@@ -73,9 +73,9 @@ def statements_by_hash(install: Install, counts: Counts) -> tuple[str, ...]:
     return (delete, insertion(install)) if counts.inserted else (delete,)
 
 
-def deletion_by_key(install: Install, counts: Counts) -> str:
-    """Delete whatever has the key of a deleted row. It must come before new rows are inserted: one of them
-    may have the key of an old row."""
+def statements_by_key(install: Install, counts: Counts) -> tuple[str, ...]:
+    """Delete whatever has the key of a deleted row; then, and not before, insert: a new row may have the key
+    of an old one."""
     source = _source(install)
     stored = {field.name: field.stored for field in install.layout.fields}
     equals = "=" if counts.null_keys == 0 else "<=>"
@@ -85,7 +85,8 @@ def deletion_by_key(install: Install, counts: Counts) -> str:
         f"SELECT {hint(counts.deleted, '_vk_k', len(source.key))}{names} "
         f"FROM {source.name} AS _vk_k WHERE {WEIGHT} < 0"
     )
-    return delete_matching(install.storage, keys, on)
+    delete = delete_matching(install.storage, keys, on)
+    return (delete, insertion(install)) if counts.inserted else (delete,)
 
 
 def insertion(install: Install) -> str:

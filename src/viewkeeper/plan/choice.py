@@ -8,7 +8,7 @@ would read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeeper.errors import RefreshError
 from viewkeeper.plan.methods import Method
@@ -29,10 +29,12 @@ POLICIES = ("auto", "incremental", STRICT, "full")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to do with a view, and the sentence that says why."""
+    """What to do with a view, and the sentence that says why it is recomputed."""
 
     strategy: Strategy
     reason: str | None
+    because: str | None = None
+    """Why deltas are used, where recomputing had a price, too."""
 
 
 def choose(
@@ -57,7 +59,7 @@ def choose(
         return Choice(Strategy.FULL, obstacle)
     if policy == "auto":
         if parents_full:
-            return Choice(Strategy.FULL, f"{', '.join(parents_full)} was recomputed")
+            return _after_recomputing(parents_full, prices)
         if prices:
             return _cheapest(prices, doubt)
         # Only what the sources' metadata vouches for: how much of a parent's change reaches its readers is
@@ -69,10 +71,20 @@ def choose(
     return Choice(Strategy.INCREMENTAL, None)
 
 
+def _after_recomputing(parents: Sequence[str], prices: Sequence[Price]) -> Choice:
+    """What came of a parent that was recomputed has to be found by comparing all its rows, old and new. That
+    is in the prices; but so large a change is never used where it is not cheaper."""
+    told = f"{', '.join(parents)} was recomputed"
+    choice = _cheapest(prices, 0.0) if prices else Choice(Strategy.FULL, told)
+    return replace(choice, reason=told) if choice.strategy is Strategy.FULL else choice
+
+
 def _cheapest(prices: Sequence[Price], doubt: float) -> Choice:
     full = next(price for price in prices if price.method is Method.FULLRECOMP)
     best = min((price for price in prices if price is not full), key=lambda price: price.total)
     if full.total + doubt < best.total:
         told = f"about {full.total:.1f} s, against {best.total:.1f} s by {best.method.value}"
         return Choice(Strategy.FULL, f"recomputing is cheaper: {told}")
-    return Choice(Strategy.INCREMENTAL, None)
+    told = f"about {best.total:.1f} s by {best.method.value}, against {full.total:.1f} s by recomputing"
+    sure = best.total <= full.total
+    return Choice(Strategy.INCREMENTAL, None, told if sure else f"{told}, which is too close to tell")

@@ -46,6 +46,14 @@ class Draft:
         """Whether other views read this one."""
         return bool(self._children[view.name])
 
+    def is_asked(self, view: ViewInput) -> bool:
+        """Whether views that read this one may ask for its change: those that can be kept by deltas."""
+        return any(self._takes_deltas(self.inputs[child]) for child in self._children[view.name])
+
+    def _takes_deltas(self, view: ViewInput) -> bool:
+        policy = self.situation.policy or view.definition.policy
+        return policy != "full" and view.needs_full is None and view.analysis.relation is not None
+
     # Where a view stands.
 
     def changed_tables(self, view: ViewInput) -> tuple[str, ...]:
@@ -98,6 +106,13 @@ class Draft:
         """The view of this name, if its new rows are nowhere but in its old ones and its change."""
         outcome = self.outcomes.get(table)
         if outcome is None or outcome.delta is None or outcome.rows is not None:
+            return None
+        return self.inputs[table]
+
+    def compared(self, table: str) -> ViewInput | None:
+        """The view of this name, if its change is found by comparing its old rows with its new ones."""
+        outcome = self.outcomes.get(table)
+        if outcome is None or outcome.delta is None or outcome.rows is None:
             return None
         return self.inputs[table]
 

@@ -115,6 +115,7 @@ class _Planner:
             maintained.propagations,
             prices,
             self._draft.method(view) or expected,
+            choice.because,
         )
 
     def _unchanged(

@@ -12,7 +12,7 @@ operations, so its price is the sum of theirs; those of propagate and of install
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
 from viewkeeper.plan.methods import OF_BAGS, OF_GROUPS, Method
@@ -101,6 +101,8 @@ class Load:
     changed_rows: float = 0.0
     changed_bytes: float = 0.0
     installs: bool = False
+    tells: bool = False
+    """Whether that is done for the views that read this one, when they are computed."""
 
     def seconds(self, rates: Rates) -> float:
         rate = rates[self.operation]
@@ -143,6 +145,12 @@ class Sizes:
     """Rows that show a key of what changed, where they can be replaced."""
     passed_over: float = 0.0
     """Rows that are read to find those that went, and that had gone before."""
+    compared_rows: float = 0.0
+    """Of views that were recomputed, the rows: their old and new ones are compared to find their change.
+    Likewise:"""
+    compared_bytes: float = 0.0
+    told: bool = False
+    """Whether other views ask for the change of this one."""
 
     @property
     def touched(self) -> float:
@@ -158,10 +166,12 @@ class Price:
     install: float
     corrected: float = 1.0
     """By which factor, because of what was paid before."""
+    tell: float = 0.0
+    """What it takes to make its change explicit for the views that read it (Section 3.2)."""
 
     @property
     def total(self) -> float:
-        return self.compute + self.install
+        return self.compute + self.install + self.tell
 
 
 def prices(sizes: Sizes, rates: Rates, methods: Sequence[Method]) -> list[Price]:
@@ -169,9 +179,10 @@ def prices(sizes: Sizes, rates: Rates, methods: Sequence[Method]) -> list[Price]
     found = []
     for method in methods:
         loads = list(loads_of(method, sizes))
-        compute = sum(load.seconds(rates) for load in loads if not load.installs)
+        tell = sum(load.seconds(rates) for load in loads if load.tells)
         install = sum(load.seconds(rates) for load in loads if load.installs)
-        found.append(Price(method, compute, install))
+        compute = sum(load.seconds(rates) for load in loads if not load.installs and not load.tells)
+        found.append(Price(method, compute, install, tell=tell))
     return sorted(found, key=lambda price: price.total)
 
 
@@ -191,6 +202,7 @@ def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
         if sizes.joined_rows:
             yield Load(Operation.JOIN, sizes.joined_rows, installs=True)
         yield from _applied(sizes, installs=True)
+        yield from _told(method, sizes)
         return
     if method is Method.KEYREPLACE:
         # Every table once, and the keys are looked up in the largest.
@@ -201,9 +213,25 @@ def loads_of(method: Method, sizes: Sizes) -> Iterator[Load]:
         return
     yield Load(Operation.PROPAGATE, sizes.work_rows, sizes.work_bytes, _extracted(sizes))
     yield from [Load(Operation.LOOK_UP, changed_rows=sizes.changed)] * sizes.partners
+    if sizes.compared_rows:
+        yield Load(Operation.GROUP, 2 * sizes.compared_rows, 2 * sizes.compared_bytes)
     if method in OF_GROUPS:
         yield _touch(sizes)
     yield from installs_of(method, sizes)
+    yield from _told(method, sizes)
+
+
+def _told(method: Method, sizes: Sizes) -> Iterator[Load]:
+    """∇V and ΔV made explicit, for views that ask for them. The change of a bag is just that, and so are the
+    touched groups of SDBATCH; here those of SDCURSOR and SDOVERWRITE, too: they are computed before they are
+    installed. Who recomputes has to compare what was with what is, and who appends parts of groups to look up
+    the other parts."""
+    if not sizes.told:
+        return
+    if method is Method.FULLRECOMP:
+        yield Load(Operation.GROUP, 2 * sizes.stored_rows, 2 * _stored_bytes(sizes), tells=True)
+    if method is Method.SDAPPEND:
+        yield replace(_touch(sizes), tells=True)
 
 
 def _extracted(sizes: Sizes) -> float:
@@ -255,11 +283,18 @@ def cheapest_install(
     stored_rows: float,
     stored_width: float,
     change: tuple[int, int, int],
+    corrected: Mapping[Method, float],
 ) -> Method:
-    """The method that installs a change soonest: so many rows inserted, deleted and updated."""
+    """The method that installs a change soonest: so many rows inserted, deleted and updated. ``corrected``:
+    how many times its price each of them is expected to be paid, as far as it is known."""
     inserted, deleted, updated = change
     sizes = Sizes(0, 0, 0, 0, 0, stored_rows, stored_width, inserted, deleted, updated)
-    return min(methods, key=lambda method: sum(load.seconds(rates) for load in installs_of(method, sizes)))
+
+    def seconds(method: Method) -> float:
+        believed = sum(load.seconds(rates) for load in installs_of(method, sizes))
+        return believed * corrected.get(method, 1.0)
+
+    return min(methods, key=seconds)
 
 
 def _recompute(sizes: Sizes) -> Load:

@@ -26,7 +26,7 @@ def expected_prices(draft: Draft, view: ViewInput, work: Work, changed: Sequence
     layout = view.layout
     methods = methods_for(
         groups=layout.groups is not None,
-        keyed=bool(view.key),
+        keyed=bool(view.key) and not view.has_copies,
         in_parts=layout.in_parts,
         replaceable=sizes.replaced > 0,
     )
@@ -45,7 +45,7 @@ def corrected(found: Sequence[Price], paid: Mapping[Method, float]) -> list[Pric
     unpaid = by_others(paid.values())
     times = [paid.get(price.method, unpaid) for price in found]
     again = [
-        Price(each.method, each.compute * by, each.install * by, by)
+        Price(each.method, each.compute * by, each.install * by, by, each.tell * by)
         for each, by in zip(found, times, strict=True)
     ]
     return sorted(again, key=lambda price: price.total)
@@ -81,6 +81,8 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
     per_row = base_bytes / max(1, work.full)
     changes = [change for table in changed if (change := draft.change(view, table)) is not None]
     inserted, deleted = sum(each.inserted for each in changes), sum(each.deleted for each in changes)
+    compared = [parent for scan in scans(relation) if (parent := draft.compared(scan.table)) is not None]
+    compared_rows = sum(parent.rows or 0 for parent in compared)
     if deleted:
         # Deleted rows are found among those of their files.
         work_rows += sum(leaves.size(scan) or 0 for scan in scans(relation) if scan.table in changed)
@@ -90,7 +92,8 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
         if not rows:
             come, updated = updated, 0.0
     else:
-        come, gone, updated = float(inserted), float(deleted), 0.0
+        # Of rows that are compared it is not known how many differ.
+        come, gone, updated = inserted + compared_rows / 2, deleted + compared_rows / 2, 0.0
         if view.layout.reserve is not None:
             come, gone = (min(each, float(view.layout.reserve.kept)) for each in (come, gone))
     applied = [parent for scan in scans(relation) if (parent := draft.applied(scan.table)) is not None]
@@ -113,6 +116,9 @@ def expected_sizes(draft: Draft, view: ViewInput, work: Work, changed: Sequence[
         copies=view.has_copies,
         replaced=max(come, gone) if draft.hanging(view) is not None else 0.0,
         passed_over=float(sum(each.passed_over for each in changes)),
+        compared_rows=float(compared_rows),
+        compared_bytes=sum((parent.rows or 0) * stored_width(parent.layout) for parent in compared),
+        told=draft.is_asked(view),
     )
 
 

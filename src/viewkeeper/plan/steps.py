@@ -238,6 +238,8 @@ class ViewPlan:
     """What every method was expected to cost, cheapest first."""
     method: Method | None = None
     """The one that is asked for, or seems cheapest."""
+    because: str | None = None
+    """Why deltas are used, where recomputing had a price, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from viewkeeper.install import bags, groups
@@ -80,3 +82,13 @@ def test_bags_are_deleted_by_row_identity_alone():
     assert "city" not in merge
     assert "explode(array_repeat(0, CAST(least(_vk_w" in insert
     assert "xxhash64(" in insert
+
+
+def test_a_key_is_deleted_by_before_new_rows_come():
+    install = install_of(large, (SALES, STORES))
+    keyed = replace(install, source=replace(install.source, key=("amount",)))
+    delete, insert = bags.statements_by_key(keyed, Counts(inserted=1, deleted=1))
+    assert delete.startswith("MERGE INTO") and "_vk_t.`amount` <=> _vk_s.`amount`" in delete
+    assert insert.startswith("INSERT INTO")
+    (alone,) = bags.statements_by_key(keyed, Counts(deleted=1, null_keys=0))
+    assert "_vk_t.`amount` = _vk_s.`amount`" in alone

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from viewkeeper.algebra.relations import Field, Join, Scan
+from viewkeeper.algebra.scalars import Column, Scalar
 from viewkeeper.errors import RefreshError
 from viewkeeper.plan.choice import choose
 from viewkeeper.plan.codec import CODEC
@@ -27,7 +29,7 @@ from viewkeeper.plan.steps import (
 )
 from viewkeeper.sql.printer import print_relation
 
-from .world import SALES, STORES, FakeChange, by_store, large, scan, situation, view
+from .world import SALES, STORES, FakeChange, by_store, large, sales, scan, situation, view
 
 AT_ONE = {SALES: "1", STORES: "1"}
 
@@ -233,6 +235,50 @@ def test_children_of_a_recomputed_view_are_recomputed_from_its_staged_rows():
     assert staged.staged
     # Nobody asked for the difference of the parent's two states, so it is not computed.
     assert "ComputeVisible" not in kinds(plan)
+
+
+def test_a_small_view_that_is_recomputed_does_not_make_a_large_join_be_recomputed():
+    """The change of few rows is soon found by comparing them, and the join is large."""
+    parent = replace(view("f", None, (STORES,), vector=AT_ONE), rows=100)
+    cities = Scan(parent.name, (Field("city", "city"), Field("amount", "store_2")))
+    relation = Join((sales, cities), (Scalar((Column("store"), " = ", Column("store_2"))),))
+    vector = {**AT_ONE, parent.name: "100"}
+    child = replace(view("d", relation, (SALES, parent.name), vector=vector), rows=50_000_000)
+    world = replace(situation(parent, child, stores=FakeChange()), rows={SALES: 50_000_000, STORES: 100})
+    plan = plan_epoch(world)
+    assert plan.view(parent.name).strategy is Strategy.FULL
+    assert plan.view(child.name).strategy is Strategy.INCREMENTAL
+    assert "by recomputing" in (plan.view(child.name).because or "")
+    assert "ComputeVisible" in kinds(plan)
+    # The other way round, all of it would have to be compared.
+    small = replace(world, rows={SALES: 10, STORES: 100}, views=(replace(parent, rows=50_000_000), child))
+    plan = plan_epoch(small).view(child.name)
+    assert (plan.strategy, plan.reason) == (Strategy.FULL, f"{parent.name} was recomputed")
+
+
+def test_views_that_ask_for_its_change_make_recomputing_dearer():
+    parent = replace(view("g", by_store, (SALES,), vector=AT_ONE), rows=5_000_000)
+    reads = scan(parent.name, "store", "n")
+    child = view("d", reads, (parent.name,), vector={parent.name: "100"})
+
+    def tells(*views):
+        plan = plan_epoch(situation(*views, sales=FakeChange())).view(parent.name)
+        return {price.method for price in plan.prices if price.tell}
+
+    assert tells(parent) == set()
+    assert tells(parent, child) == {Method.FULLRECOMP}
+    full = view("d", reads, (parent.name,), vector={parent.name: "100"}, policy="full")
+    assert tells(parent, full) == set()
+
+
+def test_the_choice_of_deltas_has_a_reason_too():
+    one = replace(view("g", by_store, (SALES,), vector=AT_ONE), rows=5_000_000)
+    rows = {SALES: 10_000_000, STORES: 100}
+    plan = plan_epoch(replace(situation(one, sales=FakeChange(10, 10)), rows=rows)).views[0]
+    assert (plan.strategy, plan.reason) == (Strategy.INCREMENTAL, None)
+    assert (plan.because or "").endswith("by recomputing")
+    close = plan_epoch(situation(view("g", by_store, (SALES,), vector=AT_ONE), sales=FakeChange())).views[0]
+    assert (close.because or "").endswith("too close to tell")
 
 
 def test_a_plan_survives_json():

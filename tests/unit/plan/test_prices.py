@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from viewkeeper.plan.methods import OF_GROUPS, Method
-from viewkeeper.plan.prices import BELIEVED, Operation, Rate, Sizes, break_even, methods_for, prices
+from viewkeeper.plan.prices import (
+    BELIEVED,
+    Operation,
+    Rate,
+    Sizes,
+    break_even,
+    cheapest_install,
+    methods_for,
+    prices,
+)
 
 MILLISECOND = 1e-3
 
@@ -151,3 +160,43 @@ def test_recomputing_from_a_view_that_changes_first_adds_its_change_to_it() -> N
     )
     assert after[Method.FULLRECOMP] > before[Method.FULLRECOMP]
     assert all(after[method] == before[method] for method in OF_GROUPS)
+
+
+def test_a_change_that_others_ask_for_is_made_explicit() -> None:
+    """SDBATCH has ∇V and ΔV, and here SDCURSOR and SDOVERWRITE have them, too; who recomputes compares."""
+    alone = Sizes(600_000, 24e6, 6_000, 24e4, 6_000, 100_000, 40, 0, 0, updated=500, grouped=True)
+    every = (*METHODS, Method.SDAPPEND)
+    before, after = (
+        {each.method: each for each in prices(at, BELIEVED, every)}
+        for at in (alone, replace(alone, told=True))
+    )
+    group = BELIEVED[Operation.GROUP]
+    compared = group.fixed + group.read_row * 200_000 + group.read_byte * 8e6
+    assert after[Method.FULLRECOMP].tell == pytest.approx(compared)
+    assert after[Method.SDAPPEND].tell > BELIEVED[Operation.TOUCH].fixed
+    for method in every:
+        told, untold = after[method], before[method]
+        assert (told.compute, told.install, untold.tell) == (untold.compute, untold.install, 0.0)
+        assert told.total == pytest.approx(untold.total + told.tell)
+    assert all(after[method].tell == 0.0 for method in OF_GROUPS)
+
+
+def test_what_a_recomputed_parent_changed_is_found_by_comparing() -> None:
+    read = Sizes(600_000, 24e6, 6_000, 24e4, 6_000, 1_000, 40, 0, 0, updated=500, grouped=True)
+    comparing = replace(read, compared_rows=600_000, compared_bytes=24e6)
+    before, after = (
+        {each.method: each.total for each in prices(at, BELIEVED, METHODS)} for at in (read, comparing)
+    )
+    assert after[Method.FULLRECOMP] == before[Method.FULLRECOMP]
+    assert all(after[method] > before[method] + 1 for method in OF_GROUPS)
+
+
+def test_what_was_paid_before_corrects_the_choice_once_the_change_is_counted() -> None:
+    def chosen(**paid: float) -> Method:
+        corrected = {Method(name): factor for name, factor in paid.items()}
+        return cheapest_install(OF_GROUPS, BELIEVED, 100, 40, (10, 0, 500), corrected)
+
+    believed = chosen()
+    assert chosen(**{believed.value: 1.0}) is believed
+    assert chosen(**{believed.value: 5.0}) is not believed
+    assert chosen(**dict.fromkeys((method.value for method in OF_GROUPS), 5.0)) is believed
