@@ -41,6 +41,8 @@ class ViewRefresh:
     """Seconds that each method was expected to take."""
     violations: dict[str, int] = field(default_factory=dict)
     """By expectation of the view: rows that came and broke it, whether they were dropped or let in."""
+    because: str | None = None
+    """Why deltas were used, where recomputing had a price, too."""
 
     @property
     def expected_seconds(self) -> float | None:
@@ -51,6 +53,14 @@ class ViewRefresh:
     def compute_install_ratio(self) -> float | None:
         """How much longer it took to compute the change than to install it."""
         return self.compute_seconds / self.install_seconds if self.install_seconds else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            **asdict(self),
+            "expected_seconds": self.expected_seconds,
+            "compute_install_ratio": self.compute_install_ratio,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,8 @@ class Epoch:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         published = self.published_at.isoformat() if self.published_at else None
-        return {**asdict(self), "published_at": published}
+        views = [view.to_dict() for view in self.views]
+        return {**asdict(self), "views": views, "published_at": published}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +138,7 @@ class History(list[Epoch]):
     def rows(self) -> list[dict[str, Any]]:
         """One row per epoch and view."""
         return [
-            {
-                "epoch": epoch.id,
-                "published_at": epoch.published_at,
-                **asdict(view),
-                "expected_seconds": view.expected_seconds,
-                "compute_install_ratio": view.compute_install_ratio,
-            }
+            {"epoch": epoch.id, "published_at": epoch.published_at, **view.to_dict()}
             for epoch in self
             for view in epoch.views
         ]
@@ -193,7 +198,7 @@ _HISTORY_SCHEMA = (
     "epoch BIGINT, published_at TIMESTAMP, view STRING, strategy STRING, install STRING, reason STRING, "
     "delta_rows BIGINT, inserted BIGINT, deleted BIGINT, updated BIGINT, "
     "compute_seconds DOUBLE, install_seconds DOUBLE, recomputed BIGINT, derived_from STRING, method STRING, "
-    "prices MAP<STRING,DOUBLE>, violations MAP<STRING,BIGINT>, expected_seconds DOUBLE, "
+    "prices MAP<STRING,DOUBLE>, violations MAP<STRING,BIGINT>, because STRING, expected_seconds DOUBLE, "
     "compute_install_ratio DOUBLE"
 )
 
@@ -383,4 +388,5 @@ def refresh_of(record: ViewRefreshRecord) -> ViewRefresh:
         record.estimates.get("method"),
         dict(record.estimates.get("prices", {})),
         dict(record.estimates.get("violations", {})),
+        record.estimates.get("because"),
     )

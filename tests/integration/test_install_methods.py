@@ -6,6 +6,7 @@ import pytest
 from world import assert_exact, assert_tidy
 
 from viewkeeper.errors import DefinitionError
+from viewkeeper.plan.prices import BELIEVED, Operation, Rate, Rates
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -58,6 +59,48 @@ def test_a_key_that_does_not_hold_is_noticed(orders: Warehouse) -> None:
     spark.sql("INSERT INTO orders VALUES (11, 2, 77)")  # Iceberg does not mind
     assert installed(orders) == {"sales": "insert rows"}
     spark.sql("DELETE FROM orders WHERE price = 77")
+    assert installed(orders) == {"sales": "apply bag by value"}
+    assert_tidy(orders)
+
+
+def by_key_costs(seconds: float) -> Rates:
+    """Recomputing never pays; the rest takes as long as it is believed to, but for deleting by key."""
+    return {**BELIEVED, Operation.RECOMPUTE: Rate(30.0), Operation.DELETE_BY_KEY: Rate(seconds)}
+
+
+@pytest.mark.parametrize(("seconds", "method"), [(0.01, "keyinstall"), (5.0, "geninstall")])
+def test_the_key_is_used_where_that_is_cheaper(orders: Warehouse, seconds: float, method: str) -> None:
+    orders.rates = by_key_costs(seconds)
+    orders.sql(f"CREATE MATERIALIZED VIEW sales AS {SALES}")
+    orders.spark.sql("UPDATE customer SET name = 'bert' WHERE custkey = 2")
+    orders.spark.sql("DELETE FROM orders WHERE orderkey = 10")
+    told = orders.explain("sales").text
+    assert f"({method})" in told
+    assert ("_vk_t.`orderkey`" in told) == (method == "keyinstall")
+    done = orders.refresh().view("sales")
+    how = "apply bag by key" if method == "keyinstall" else "apply bag by hash"
+    assert (done.method, done.install) == (method, how)
+    assert done.because is not None and "against 3" in done.because
+    (row,) = orders.history(limit=1).to_spark().collect()
+    assert (row["method"], row["because"], row["prices"].keys()) == (method, done.because, done.prices.keys())
+    assert row["compute_install_ratio"] == row["compute_seconds"] / row["install_seconds"]
+    assert_exact(orders)
+    assert_tidy(orders)
+
+
+def test_a_cheap_key_that_does_not_hold_is_not_tried_again(orders: Warehouse) -> None:
+    orders.rates = by_key_costs(0.01)
+    orders.sql("CREATE MATERIALIZED VIEW sales AS SELECT orderkey, price FROM orders")
+    spark = orders.spark
+    spark.sql("INSERT INTO orders VALUES (11, 2, 77), (11, 2, 78)")
+    assert installed(orders) == {"sales": "insert rows"}
+    spark.sql("DELETE FROM orders WHERE price = 77")
+    assert installed(orders) == {"sales": "apply bag by value"}
+    assert orders.history()[0].view("sales").method == "geninstall"
+    spark.sql("DELETE FROM orders WHERE price = 78")
+    told = orders.explain("sales").text
+    assert "(geninstall)" in told
+    assert "keyinstall" not in told
     assert installed(orders) == {"sales": "apply bag by value"}
     assert_tidy(orders)
 

@@ -217,12 +217,13 @@ def history_table(epochs: Sequence[Epoch]) -> Table:
 
 
 def view_history_table(epochs: Sequence[Epoch], view: str) -> Table:
-    """What the epochs did to one view: how, what that was expected to take, and what it took."""
-    table = _table("epoch>", "Δ rows>", "method", "expected>", "compute>", "install>", "reason")
+    """What the epochs did to one view: how, what that was expected to take, and what it took; ``ratio``: how
+    many times longer it took to compute the change than to install it."""
+    table = _table("epoch>", "Δ rows>", "method", "expected>", "compute>", "install>", "ratio>", "reason")
     for epoch in epochs:
         for each in epoch.views:
             if each.view == view:
-                expected = each.expected_seconds
+                expected, ratio = each.expected_seconds, each.compute_install_ratio
                 table.add_row(
                     str(epoch.id),
                     _count(each.delta_rows, shown=True),
@@ -230,6 +231,7 @@ def view_history_table(epochs: Sequence[Epoch], view: str) -> Table:
                     _seconds(expected or 0.0, shown=expected is not None),
                     _seconds(each.compute_seconds, shown=True),
                     _seconds(each.install_seconds, shown=True),
+                    "" if ratio is None else f"{ratio:.1f}",
                     escape(each.reason or ""),
                 )
     return table

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from rich.console import Console, RenderableType
 
-from viewkeeper.cli.tables import history_table, refresh_table, status_table, summary_line, verification_table
+from viewkeeper.cli.tables import (
+    history_table,
+    refresh_table,
+    status_table,
+    summary_line,
+    verification_table,
+    view_history_table,
+)
 from viewkeeper.results import Epoch, Verification, ViewRefresh, ViewStatus
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -94,3 +102,11 @@ def test_history_names_the_epoch_once() -> None:
     assert shown[0].startswith("    2") or shown[0].lstrip().startswith("2 ")
     assert shown[1].lstrip().startswith("`[c]`")
     assert shown[2].endswith("no view changed")
+
+
+def test_the_history_of_a_view_tells_how_much_longer_computing_took() -> None:
+    epochs = [Epoch(2, {}, [MOVED], NOON), Epoch(1, {}, [replace(MOVED, install_seconds=0.0)], NOON)]
+    head, _rule, first, second = lines(view_history_table(epochs, MOVED.view))
+    assert "ratio" in head.split()
+    assert first.split()[-1] == "2.5"
+    assert second.split()[-2:] == ["0.00", "s"]
