@@ -113,6 +113,25 @@ def test_groups_with_null_keys_make_a_key(orders: Warehouse) -> None:
     assert installed(orders)["shown"] == "apply bag by key"
 
 
+def test_a_view_over_one_that_is_recomputed_is_kept_by_deltas_where_that_is_cheaper(
+    orders: Warehouse,
+) -> None:
+    orders.rates = by_key_costs(5.0)
+    orders.sql("CREATE MATERIALIZED VIEW named REFRESH POLICY full AS SELECT custkey, name FROM customer")
+    orders.sql("CREATE MATERIALIZED VIEW sums AS SELECT name, count(*) AS n, sum(price) AS s FROM orders "
+               "JOIN named ON orders.custkey = named.custkey GROUP BY name")  # fmt: skip
+    orders.spark.sql("UPDATE customer SET name = 'bert' WHERE custkey = 2")
+    orders.spark.sql("INSERT INTO customer VALUES (4, 'dan')")
+    orders.spark.sql("INSERT INTO orders VALUES (20, 4, 1), (21, 1, 2)")
+    epoch = orders.refresh()
+    assert (epoch.view("named").strategy, epoch.view("sums").strategy) == ("full", "incremental")
+    assert_exact(orders)
+    orders.spark.sql("DELETE FROM customer WHERE custkey = 1")
+    assert orders.refresh().view("sums").strategy == "incremental"
+    assert_exact(orders)
+    assert_tidy(orders)
+
+
 @pytest.mark.parametrize("method", ["sdcursor", "sdbatch", "sdoverwrite"])
 def test_views_over_one_that_is_pinned_stay_exact(orders: Warehouse, method: str) -> None:
     create(
