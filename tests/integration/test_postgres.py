@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from postgres_server import PASSWORD, PostgresInstance, prepared
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.sources import postgres_capture
 from viewkeeper.sources.pgoutput import Decoder, Transaction
+from viewkeeper.sources.postgres_server import Server, Snapshot
 from viewkeeper.sources.postgres_slot import Slot
 from viewkeeper.sources.postgres_triggers import install_sql
 from viewkeeper.warehouse import Warehouse
@@ -662,3 +664,32 @@ def test_tables_of_a_database_are_repaired_together(wh: Warehouse, db: PostgresI
     )
     wh.refresh()
     same(wh, db)
+
+
+@pytest.mark.parametrize("capture", ["log", "trigger", "diff"])
+@pytest.mark.parametrize("harm", ["TRUNCATE shop.accounts", "ALTER TABLE shop.accounts ADD n BIGSERIAL"])
+def test_a_table_that_is_emptied_or_rewritten_while_it_is_copied(
+    wh: Warehouse, db: PostgresInstance, monkeypatch: pytest.MonkeyPatch, capture: str, harm: str
+):
+    """Neither heeds snapshots: who reads an older one finds no rows."""
+    db.sql("DROP SCHEMA IF EXISTS viewkeeper CASCADE", install_sql(["shop.accounts", "shop.moves"], "keeper"))
+    declare(wh, db, capture=capture)
+    with monkeypatch.context() as meddling:
+
+        def harmed(begin: Callable[..., Snapshot]) -> Callable[..., Snapshot]:
+            def begun(self: Any, given: Any) -> Snapshot:
+                snapshot = begin(self, given)
+                db.sql(harm)
+                return snapshot
+
+            return begun
+
+        meddling.setattr(Server, "snapshot", harmed(Server.snapshot))
+        meddling.setattr(Slot, "begin", harmed(Slot.begin))
+        with pytest.raises(SourceError, match=r"shop\.accounts was emptied or rewritten") as raised:
+            wh.refresh(policy="full")
+    assert raised.value.code == "VK-SOURCE-LIMIT"
+    assert wh.sql("SELECT * FROM bank.accounts").count() == 3
+    wh.refresh(policy="full")
+    ours = Counter(tuple(row) for row in wh.sql("SELECT * FROM bank.accounts").collect())
+    assert ours == Counter(db.sql("SELECT id, owner, balance FROM shop.accounts"))

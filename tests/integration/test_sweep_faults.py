@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from remote_world import VIEW, World, declare, install_triggers, joined, make, now, rows
 
 from viewkeeper.errors import DefinitionError, SourceError, ViewkeeperError
+from viewkeeper.integrate.remote import LoggedRemote, TriggeredRemote
 from viewkeeper.integrate.transport import SweptSource
+from viewkeeper.sources.postgres_server import Snapshot
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -303,3 +307,30 @@ def test_rows_that_a_policy_hides_are_an_error(wh: Warehouse, world: World):
     with pytest.raises(SourceError, match="row-level security"):
         wh.refresh()
     assert rows(wh) == before
+
+
+@pytest.mark.parametrize("capture", ["log", "trigger"])
+@pytest.mark.parametrize("harm", ["TRUNCATE s.customers", "ALTER TABLE s.customers ADD n BIGSERIAL"])
+def test_a_table_that_is_emptied_or_rewritten_while_it_is_copied(
+    wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch, capture: str, harm: str
+):
+    """Neither heeds snapshots: who reads an older one finds no rows."""
+    make(wh, world, capture)
+    before = rows(wh)
+    with monkeypatch.context() as meddling:
+        for sort in (LoggedRemote, TriggeredRemote):
+
+            def harmed(self: Any, begin: Callable[[Any], Snapshot] = sort.begin) -> Snapshot:
+                snapshot = begin(self)
+                if self.server.source == "west":
+                    world["west"].sql(harm)
+                return snapshot
+
+            meddling.setattr(sort, "begin", harmed)
+        with pytest.raises(SourceError, match=r"s\.customers was emptied or rewritten") as caught:
+            wh.refresh(policy="full")
+    assert caught.value.code == "VK-SOURCE-LIMIT"
+    assert rows(wh) == before
+    wh.refresh(policy="full")
+    states = {**now(world), "west": Counter(world["west"].sql("SELECT id, name, nation FROM s.customers"))}
+    assert rows(wh) == joined(states)

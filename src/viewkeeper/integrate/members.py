@@ -106,10 +106,14 @@ class Members:
         """A database, with what captures its changes for us."""
         options = checked_options(self._declared[source])
         assert isinstance(options, PostgresOptions)
-        ours = [self.tables[each.table] for each in self.join.relations if each.source == source]
-        paths = tuple(dict.fromkeys(f"{table.namespace}.{table.name}" for table in ours))
-        server = Server(source, options.over(paths))
-        return remote(server, slot, list(dict.fromkeys(ours)), PartOfShelf(self._shelf, source))
+        ours = self.tables_of(source)
+        server = Server(source, options.over(tuple(f"{table.namespace}.{table.name}" for table in ours)))
+        return remote(server, slot, ours, PartOfShelf(self._shelf, source))
+
+    def tables_of(self, source: str) -> list[PinnedTable]:
+        """The tables of one database, each once."""
+        ours = (self.tables[each.table] for each in self.join.relations if each.source == source)
+        return list(dict.fromkeys(ours))
 
     def politely(self, source: str, act: Callable[[], T]) -> T:
         """Ask a database, within the limits that its source was declared with."""

@@ -33,6 +33,7 @@ from viewkeeper.sources.horizons import Horizons
 from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.postgres_copy import Copying
 from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
+from viewkeeper.sources.postgres_drift import require_same_tables, require_untouched
 from viewkeeper.sources.postgres_server import Snapshot
 from viewkeeper.sql.quoting import parse_path
 
@@ -243,7 +244,11 @@ class SweptSource(Extracted):
     # After the epoch.
 
     def confirm(self, version: Mapping[str, str | None]) -> None:
-        """What the epoch covers is kept beside its version."""
+        """What the epoch covers is kept beside its version; what is copied may have changed."""
+        for source, snapshot in self._snapshots.items():
+            tables, server = self._members.tables_of(source), self._members.remotes[source].server
+            require_same_tables(server, tables)
+            require_untouched(server, tables, snapshot)
         for reached in version.values():
             if reached is not None and reached == self._reached and reached != self._seen:
                 covered = {source: self._covered(taken) for source, taken in self._batch.items()}

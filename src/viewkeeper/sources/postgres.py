@@ -27,7 +27,7 @@ from viewkeeper.sources.net_changes import NetChanges
 from viewkeeper.sources.pgoutput import RowChange, Transaction
 from viewkeeper.sources.postgres_capture import Capture, capture_of
 from viewkeeper.sources.postgres_delta import STAGED, PinnedTable, signed_rows
-from viewkeeper.sources.postgres_drift import require_same_tables, speaks_of
+from viewkeeper.sources.postgres_drift import require_same_tables, require_untouched, speaks_of
 from viewkeeper.sources.postgres_server import Server, ServerTable
 from viewkeeper.sources.postgres_tables import PostgresTables, pinned_table
 
@@ -250,7 +250,11 @@ class PostgresSource(PostgresTables):
     # After the epoch.
 
     def confirm(self, version: Mapping[str, str | None]) -> None:
-        """Nothing to do: what the log and the snapshot hold does not change."""
+        """What the log holds does not change; what is copied may."""
+        if self._snapshot is not None:
+            tables = list(self._tables.values())
+            require_same_tables(self._server, tables)
+            require_untouched(self._server, tables, self._snapshot)
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
         """The server may forget what the epoch covers."""

@@ -22,7 +22,7 @@ from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.differential import Differential
 from viewkeeper.sources.extracted import QueriedChange, as_problem
 from viewkeeper.sources.postgres_delta import PinnedTable
-from viewkeeper.sources.postgres_drift import altered
+from viewkeeper.sources.postgres_drift import altered, require_untouched
 from viewkeeper.sources.postgres_server import quoted
 from viewkeeper.sources.postgres_tables import PostgresTables
 from viewkeeper.sql.quoting import literal, quote
@@ -133,6 +133,8 @@ class PostgresDiffSource(PostgresTables):
     def confirm(self, version: Mapping[str, str | None]) -> None:
         """Remember the sums beside those of the version that was seen: should the epoch not be published,
         those are the ones that count."""
+        if self._snapshot is not None:
+            require_untouched(self._server, list(self._tables.values()), self._snapshot)
         remembered = dict(self._remembered())
         for table in version:
             if table in self._sums:

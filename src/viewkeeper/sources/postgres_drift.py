@@ -7,13 +7,42 @@ from collections.abc import Sequence
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.pgoutput import Relation
 from viewkeeper.sources.postgres_delta import PinnedTable
-from viewkeeper.sources.postgres_server import Server, ServerTable
+from viewkeeper.sources.postgres_server import Server, ServerTable, Snapshot, text_literal
+
+_FILES = (
+    "WITH RECURSIVE parts AS ("
+    "SELECT n.nspname || '.' || c.relname AS path, c.oid AS id FROM pg_class c "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "JOIN unnest(%s::text[], %s::text[]) AS t (schema, name) ON (t.schema, t.name) = (nspname, relname) "
+    "UNION SELECT parts.path, i.inhrelid FROM parts JOIN pg_inherits i ON i.inhparent = parts.id) "
+    "SELECT parts.path, c.oid::bigint, c.relfilenode::bigint FROM parts JOIN pg_class c ON c.oid = parts.id"
+)
+"""The files in which the rows of tables lie, and those of their parts."""
 
 
 def require_same_tables(server: Server, tables: Sequence[PinnedTable]) -> None:
     """Raise if a table is not what it was when its source was declared."""
     for pinned, now in zip(tables, server.tables(), strict=True):
         require_same(server, pinned, now)
+
+
+def require_untouched(server: Server, tables: Sequence[PinnedTable], snapshot: Snapshot) -> None:
+    """Raise if a table was emptied or rewritten since the snapshot that it is copied from. TRUNCATE, and an
+    ALTER that rewrites, do not heed snapshots: who reads an older one finds no rows."""
+    paths = [[table.namespace for table in tables], [table.name for table in tables]]
+    with server.asking() as connection:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(f"SET TRANSACTION SNAPSHOT {text_literal(snapshot.name)}")
+        then = set(connection.execute(_FILES, paths).fetchall())
+        connection.execute("COMMIT")
+        now = set(connection.execute(_FILES, paths).fetchall())
+    touched = sorted({path for path, _, _ in then ^ now})
+    if touched:
+        raise SourceError(
+            f"source {server.source}: {', '.join(touched)} was emptied or rewritten while it was copied",
+            code="VK-SOURCE-LIMIT",
+            hint="Nothing was changed; refresh again.",
+        )
 
 
 def require_same(server: Server, pinned: PinnedTable, now: ServerTable) -> None:
