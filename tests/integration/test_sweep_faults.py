@@ -334,3 +334,42 @@ def test_a_table_that_is_emptied_or_rewritten_while_it_is_copied(
     wh.refresh(policy="full")
     states = {**now(world), "west": Counter(world["west"].sql("SELECT id, name, nation FROM s.customers"))}
     assert rows(wh) == joined(states)
+
+
+def test_a_table_that_had_another_name_for_a_while(wh: Warehouse, world: World):
+    make(wh, world)
+    before = rows(wh)
+    world["east"].sql(
+        "ALTER TABLE s.orders RENAME TO others",
+        "DELETE FROM s.others WHERE id = 1",
+        "ALTER TABLE s.others RENAME TO orders",
+    )
+    for _ in range(2):
+        with pytest.raises(SourceError, match="another name") as caught:
+            wh.refresh()
+        assert caught.value.code == "VK-SOURCE-CHANGED"
+    assert rows(wh) == before
+    wh.sql(f"CREATE OR REPLACE MATERIALIZED VIEW j AS {VIEW}")
+    assert rows(wh) == joined(now(world))
+
+
+def test_tables_of_one_name_in_two_databases(wh: Warehouse, world: World):
+    """What a transaction changed is told by its database, and not by the name alone."""
+    east, west = world["east"], world["west"]
+    for server in (east, west):
+        server.sql(
+            "SET ROLE keeper",
+            "CREATE TABLE s.twins (id INT, of TEXT)",
+            "ALTER TABLE s.twins REPLICA IDENTITY FULL",
+            "INSERT INTO s.twins VALUES (1, 'one'), (2, 'two')",
+        )
+    for name, server in (("here", east), ("there", west)):
+        wh.sql(f"CREATE SOURCE {name} USING postgres OPTIONS ({server.options}, remote 's.twins')")
+    wh.sql(
+        "CREATE MATERIALIZED VIEW twins AS SELECT a.id, a.of, b.of AS other FROM here.twins a "
+        "JOIN there.twins b ON a.id = b.id"
+    )
+    east.sql("UPDATE s.twins SET of = 'ONE' WHERE id = 1")
+    west.sql("INSERT INTO s.twins VALUES (2, 'again')")
+    wh.refresh()
+    assert rows(wh, "twins") == Counter([(1, "ONE", "one"), (2, "two", "two"), (2, "two", "again")])

@@ -14,11 +14,11 @@ from viewkeeper.errors import SourceError
 from viewkeeper.integrate.joins import SweptJoin
 from viewkeeper.integrate.politeness import Politeness
 from viewkeeper.integrate.remote import Remote, Taken, remote
-from viewkeeper.integrate.sweeping import path_of
 from viewkeeper.sources.contract import Shelf
 from viewkeeper.sources.lag import Lag
-from viewkeeper.sources.pgoutput import Operation
+from viewkeeper.sources.pgoutput import Operation, RowChange
 from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_drift import speaks_of
 from viewkeeper.sources.postgres_server import Server
 
 STRONG = "strong"
@@ -95,10 +95,6 @@ class Members:
         return {relation.table: known[relation.table] for relation in self.join.relations}
 
     @cached_property
-    def _paths(self) -> frozenset[tuple[str, str]]:
-        return frozenset((table.namespace, table.name) for table in self.tables.values())
-
-    @cached_property
     def remotes(self) -> dict[str, Remote]:
         return {name: self.remote(name, self.slot) for name in self.join.sources}
 
@@ -120,14 +116,19 @@ class Members:
         server = self.remotes[source].server
         return Politeness(server.options, PartOfShelf(self._shelf, source), source).run(act)
 
-    def concerns(self, taken: Taken) -> bool:
-        """Whether a transaction changed one of the tables."""
-        return any(path_of(change) in self._paths for change in taken.transaction.changes)
+    def concerns(self, source: str, taken: Taken) -> bool:
+        """Whether a transaction of a database changed one of the tables."""
+        return bool(self._changes(source, taken))
 
-    def truncates(self, taken: Taken) -> bool:
+    def truncates(self, source: str, taken: Taken) -> bool:
         """Whether a transaction emptied one of the tables: which rows went, nobody tells."""
-        emptied = (each for each in taken.transaction.changes if each.operation is Operation.TRUNCATE)
-        return any(path_of(change) in self._paths for change in emptied)
+        return any(change.operation is Operation.TRUNCATE for change in self._changes(source, taken))
+
+    def _changes(self, source: str, taken: Taken) -> list[RowChange]:
+        """What a transaction did to the tables. Another database may have some of the same names."""
+        tables = self.tables_of(source)
+        changes = taken.transaction.changes
+        return [each for each in changes if any(speaks_of(table, each.relation) for table in tables)]
 
     def release(self, slot: str, sources: Iterable[str]) -> None:
         """Give back what captured changes at these sources: a slot that nobody reads fills a server's disk.

@@ -18,8 +18,9 @@ from viewkeeper.integrate.messages import Answer, Compensation, Output, Query, U
 from viewkeeper.integrate.remote import Reply
 from viewkeeper.integrate.sweep import Sweep
 from viewkeeper.sources.net_changes import NetChanges
-from viewkeeper.sources.pgoutput import Identity, Operation, RowChange, Transaction
+from viewkeeper.sources.pgoutput import Operation, RowChange, Transaction
 from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_drift import speaks_of
 
 Batch = Mapping[str, Sequence[Transaction]]
 """Transactions of each source, in order."""
@@ -127,16 +128,11 @@ class Sweeping:
         return update
 
 
-def path_of(change: RowChange) -> tuple[str, str]:
-    """The table that was changed."""
-    return change.relation.namespace, change.relation.name
-
-
 def _concerning(table: PinnedTable, transaction: Transaction) -> list[RowChange]:
     types = {name: type_id for name, _, _, type_id in table.columns}
     found = []
     for change in transaction.changes:
-        if path_of(change) != (table.namespace, table.name):
+        if not speaks_of(table, change.relation):
             continue
         where = f"{table.namespace}.{table.name}"
         if change.operation is Operation.TRUNCATE:
@@ -145,14 +141,12 @@ def _concerning(table: PinnedTable, transaction: Transaction) -> list[RowChange]
                 code="VK-SOURCE-LIMIT",
                 hint="Nothing was changed. Refresh again: the tables are read anew then.",
             )
-        if change.relation.identity is not Identity.FULL:
-            raise _changed(f"{where} has another replica identity: the log does not tell whole rows any more")
         for name, type_id, _ in change.relation.columns:
             if types.get(name, type_id) != type_id:
-                raise _changed(f"column {name} of {where} has another type now")
+                raise SourceError(
+                    f"column {name} of {where} has another type now",
+                    code="VK-SOURCE-CHANGED",
+                    hint="Create the source and the view anew.",
+                )
         found.append(change)
     return found
-
-
-def _changed(what: str) -> SourceError:
-    return SourceError(what, code="VK-SOURCE-CHANGED", hint="Create the source and the view anew.")

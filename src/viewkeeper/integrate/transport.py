@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -112,9 +112,9 @@ class SweptSource(Extracted):
         self._expect(self._seen)
         horizons = self._horizons or Horizons()
         waiting = {source: self._waiting(source, at, horizons) for source, at in start.items()}
-        if any(self._members.truncates(each) for each in _all(waiting)):
+        if _any(self._members.truncates, waiting):
             return self._copy()
-        self._batch = self._chosen(waiting) if any(map(self._members.concerns, _all(waiting))) else {}
+        self._batch = self._chosen(waiting) if _any(self._members.concerns, waiting) else {}
         self._later = {source: taken[len(self._batch.get(source, ())) :] for source, taken in waiting.items()}
         self.has_more = bool(self._batch) and any(self._later.values())
         reached = {source: taken[-1].position for source, taken in self._batch.items() if taken}
@@ -137,7 +137,7 @@ class SweptSource(Extracted):
         chosen: dict[str, list[Taken]] = {}
         firsts: list[tuple[Any, str]] = []
         for source, taken in waiting.items():
-            at = next((at for at, each in enumerate(taken) if self._members.concerns(each)), None)
+            at = next((at for at, each in enumerate(taken) if self._members.concerns(source, each)), None)
             chosen[source] = taken if at is None else taken[:at]
             if at is not None:
                 firsts.append((taken[at].transaction.committed_at, source))
@@ -154,7 +154,7 @@ class SweptSource(Extracted):
         self._expect(version)
         now = Horizons()
         waiting = {source: self._waiting(source, at, now) for source, at in positions.items()}
-        if any(map(self._members.concerns, _all(waiting))):
+        if _any(self._members.concerns, waiting):
             self.let_go()
             return False
         return True
@@ -251,7 +251,7 @@ class SweptSource(Extracted):
             require_untouched(server, tables, snapshot)
         for reached in version.values():
             if reached is not None and reached == self._reached and reached != self._seen:
-                covered = {source: self._covered(taken) for source, taken in self._batch.items()}
+                covered = {source: self._covered(source, taken) for source, taken in self._batch.items()}
                 took = astuple(self._took or Swept(0, 0, 0))
                 told = {
                     "consistency": self._members.consistency,
@@ -282,8 +282,8 @@ class SweptSource(Extracted):
         names = [".".join(parse_path(name)[1:]) for name in self._members.tables]
         return price(names, rows, size, [Swept(*each) for each in kept])
 
-    def _covered(self, batch: Sequence[Taken]) -> list[int]:
-        ours = [each.transaction for each in batch if self._members.concerns(each)]
+    def _covered(self, source: str, batch: Sequence[Taken]) -> list[int]:
+        ours = [each.transaction for each in batch if self._members.concerns(source, each)]
         return [xid for each in ours for xid in (sorted(each.stands_for) or [each.xid])]
 
     def acknowledge(self, version: Mapping[str, str | None]) -> None:
@@ -328,8 +328,8 @@ class SweptSource(Extracted):
             self._snapshots.popitem()[1].close()
 
 
-def _all(waiting: Mapping[str, Sequence[Taken]]) -> list[Taken]:
-    return [each for taken in waiting.values() for each in taken]
+def _any(holds: Callable[[str, Taken], bool], waiting: Mapping[str, Sequence[Taken]]) -> bool:
+    return any(holds(source, each) for source, taken in waiting.items() for each in taken)
 
 
 def _told(batch: Mapping[str, Sequence[object]], sweeping: Sweeping) -> str:

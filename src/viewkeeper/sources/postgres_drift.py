@@ -79,7 +79,8 @@ def speaks_of(pinned: PinnedTable, relation: Relation) -> bool:
             f"{pinned.namespace}.{pinned.name} had another name or replica identity for a while, or was "
             "another table: changes may be missing",
             code="VK-SOURCE-CHANGED",
-            hint="CREATE OR REPLACE SOURCE copies the table as it is now.",
+            hint="CREATE OR REPLACE SOURCE copies the table as it is now. A view that is swept over it is "
+            "created anew.",
         )
     return named
 
