@@ -693,3 +693,28 @@ def test_a_table_that_is_emptied_or_rewritten_while_it_is_copied(
     wh.refresh(policy="full")
     ours = Counter(tuple(row) for row in wh.sql("SELECT * FROM bank.accounts").collect())
     assert ours == Counter(db.sql("SELECT id, owner, balance FROM shop.accounts"))
+
+
+@pytest.mark.parametrize("capture", ["log", "trigger"])
+@pytest.mark.parametrize("kind", ["CHAR(8)", "TIMESTAMP(0)", "VARCHAR(2)", "VARCHAR(9)", "VARCHAR"])
+def test_values_that_are_rewritten_to_fit_their_type(
+    wh: Warehouse, db: PostgresInstance, capture: str, kind: str
+):
+    """No row event tells so; a VARCHAR that may be longer leaves them as they are."""
+    db.sql(
+        "SET ROLE keeper",
+        "CREATE TABLE shop.fits (id INT PRIMARY KEY, c CHAR(5), t TIMESTAMP, v VARCHAR(4))",
+        "INSERT INTO shop.fits VALUES (1, 'abc', '2024-02-29 12:34:56.789', 'abcd')",
+    )
+    db.sql("DROP SCHEMA IF EXISTS viewkeeper CASCADE", install_sql(["shop.fits"], "keeper"))
+    declare(wh, db, "shop.fits", capture=capture)
+    column = kind[0].lower()
+    db.sql(f"ALTER TABLE shop.fits ALTER {column} TYPE {kind} USING {column}::{kind}")
+    if kind in ("VARCHAR(9)", "VARCHAR"):
+        db.sql("INSERT INTO shop.fits VALUES (2, 'x', NULL, 'abcd')")
+        wh.refresh()
+        same(wh, db, "fits")
+        return
+    with pytest.raises(SourceError, match=f"in column {column}, which was ") as raised:
+        wh.refresh()
+    assert raised.value.code == "VK-SOURCE-CHANGED"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from viewkeeper.errors import SourceError
@@ -9,6 +10,7 @@ from viewkeeper.sources.pgoutput import Relation
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server, ServerTable, Snapshot, text_literal
 
+_MODIFIER = re.compile(r"\(([\d,-]+)\)")
 _FILES = (
     "WITH RECURSIVE parts AS ("
     "SELECT n.nspname || '.' || c.relname AS path, c.oid AS id FROM pg_class c "
@@ -57,7 +59,12 @@ def require_same(server: Server, pinned: PinnedTable, now: ServerTable) -> None:
     elif not now.is_whole:
         what = "has become a table that consists of others"
     else:
-        what = altered(pinned, now) or _replaced(pinned, now) or _relabelled(pinned, now)
+        what = (
+            altered(pinned, now)
+            or _refitted(pinned, now)
+            or _replaced(pinned, now)
+            or _relabelled(pinned, now)
+        )
     if what is not None:
         raise SourceError(
             f"source {server.source}: {pinned.namespace}.{pinned.name} {what}",
@@ -96,6 +103,31 @@ def altered(pinned: PinnedTable, now: ServerTable) -> str | None:
         if column.type_id != type_id or column.spark is None or column.spark.spark != spark:
             return f"has another type in column {name} now"
     return None
+
+
+def _refitted(pinned: PinnedTable, now: ServerTable) -> str | None:
+    """Of which column the type has another modifier, if one is so: its values may have been rounded, cut off
+    or filled up with blanks, and no row event told so. Only those of a VARCHAR that may be longer stay."""
+    there = {column.name: column.type for column in now.columns}
+    for name, kind, _, _ in pinned.columns:
+        if not _fits(kind, there[name]):
+            return f"has the type {there[name]} in column {name}, which was {kind}"
+    return None
+
+
+def _fits(before: str, after: str) -> bool:
+    """Whether values of a type with one modifier are the same with another.
+
+    >>> _fits("character varying(9)", "character varying(20)"), _fits("character(5)", "character(8)")
+    (True, False)
+    >>> _fits("character varying(9)", "character varying"), _fits("character varying", "character varying(9)")
+    (True, False)
+    """
+    old, new = (None if found is None else found[1] for found in map(_MODIFIER.search, (before, after)))
+    if old == new:
+        return True
+    is_longer = old is not None and (new is None or int(old) < int(new))
+    return before.startswith("character varying") and is_longer
 
 
 def _replaced(pinned: PinnedTable, now: ServerTable) -> str | None:
