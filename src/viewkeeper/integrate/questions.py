@@ -115,12 +115,17 @@ def _rows(connection: Connection, question: Question, *, in_table: bool) -> Iter
         keys = ", ".join(f"k{at}" for at in range(len(question.kinds)))
         yield from _copied(connection, f"{select}(SELECT {keys} FROM vk_keys){rest}", None)
         return
+    places = [question.columns.index(name) for name in question.on]
     arrays = ", ".join(f"%s::text[]::{kind}[]" for kind in question.kinds)
     for start in range(0, len(question.keys), _KEYS_AT_ONCE):
         chunk = question.keys[start : start + _KEYS_AT_ONCE]
         values = [list(column) for column in zip(*chunk, strict=True)]
         before, behind = (part.replace("%", "%%") for part in (select, rest))
-        yield from _copied(connection, f"{before}(SELECT * FROM unnest({arrays})){behind}", values)
+        wanted = set(chunk)
+        for row in _copied(connection, f"{before}(SELECT * FROM unnest({arrays})){behind}", values):
+            # A collation may take texts for equal that are not the same: each row is for one chunk only.
+            if tuple(row[place] for place in places) in wanted:
+                yield row
 
 
 def _copied(connection: Connection, query: str, values: list[Any] | None) -> Iterator[Row]:
