@@ -29,11 +29,23 @@ from postgres_server import PASSWORD, PostgresInstance
 from viewkeeper.define.sources import PostgresOptions
 from viewkeeper.errors import RefreshError, SourceError
 from viewkeeper.integrate import questions
+from viewkeeper.integrate.members import PartOfShelf
 from viewkeeper.integrate.questions import Question, answering
 from viewkeeper.integrate.remote import LoggedRemote, TriggeredRemote
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server
+from viewkeeper.sources.postgres_tables import pinned_table
 from viewkeeper.warehouse import Warehouse
+
+
+class Shelf(dict[str, Any]):
+    """What a source remembers."""
+
+    load = dict.get
+    save = dict.__setitem__
+
+    def forget_others(self, version: str) -> None: ...
+
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -326,6 +338,62 @@ def test_views_of_one_epoch_show_one_state(wh: Warehouse, world: World, monkeypa
         assert len(counts) == 1, counts
 
 
+def server_of(instance: PostgresInstance, tables: str, **more: Any) -> Server:
+    given = {"host": "127.0.0.1", "port": instance.port, "database": "postgres", "user": "postgres"}
+    return Server("east", PostgresOptions.model_validate({**given, **more, "tables": tables}))
+
+
+def test_a_copy_waits_for_what_is_not_seen_yet(world: World):
+    """The snapshot of a slot has what waits for a standby, though it be the newest transaction of all."""
+    east = world["east"]
+    server = server_of(east, "s.orders", statement_seconds=5)
+    (table,) = (pinned_table(each) for each in server.tables())
+    remote = LoggedRemote(server, "vk_reader", [table], PartOfShelf(Shelf(), "east"))
+    begun: list[Any] = []
+
+    def begin() -> None:
+        try:
+            begun.append(remote.begin())
+        except SourceError as error:
+            begun.append(error)
+
+    beginning = threading.Thread(target=begin)
+    stuck = threading.Thread(target=lambda: east.sql("INSERT INTO s.orders VALUES (50, 10, 50, 'stuck')"))
+    first, second = (east.connect(autocommit=False) for _ in range(2))
+    try:
+        # A slot waits for whoever is at work when it is begun, and then for whoever is at work after that.
+        (one,) = first.execute("SELECT pg_current_xact_id()::text::bigint").fetchone() or ()
+        beginning.start()
+        until(lambda: blocked(east, one))
+        (two,) = second.execute("SELECT pg_current_xact_id()::text::bigint").fetchone() or ()
+        first.rollback()
+        until(lambda: blocked(east, two))
+        east.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+        time.sleep(0.5)
+        stuck.start()
+        until(lambda: east.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        second.rollback()
+        beginning.join(timeout=20)
+        ((seen,),) = east.sql("SELECT count(*) FROM s.orders WHERE id = 50")
+        assert seen == 0
+        (error,) = begun
+        assert isinstance(error, SourceError)
+        assert "waits for a standby" in error.message
+    finally:
+        first.close()
+        second.close()
+        east.sql("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+        stuck.join(timeout=20)
+        beginning.join(timeout=20)
+
+
+def blocked(server: PostgresInstance, xid: int) -> list[Any]:
+    """Whoever waits for a transaction to end."""
+    return server.sql(
+        f"SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid' AND transactionid = '{xid}'"
+    )
+
+
 def test_the_server_that_answers_is_the_one_whose_log_is_read(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ):
@@ -334,30 +402,27 @@ def test_the_server_that_answers_is_the_one_whose_log_is_read(
     table = PinnedTable("s", "orders", (("id", "integer", "int", 23),), (), oid, "f")
     question = Question(table, ("id",), ("id",), ("bigint",), [("1",)])
 
-    def server(port: int) -> Server:
-        given = {"host": "127.0.0.1", "port": port, "database": "postgres", "user": "postgres"}
-        return Server("east", PostgresOptions.model_validate({**given, "remote": "s.orders"}))
-
-    def refused(port: int, primary: str) -> None:
+    def refused(instance: PostgresInstance, primary: str) -> None:
         with (
             pytest.raises(SourceError, match="not the server any more"),
-            answering(server(port), primary, question),
+            answering(server_of(instance, "s.orders"), primary, question),
         ):
             raise AssertionError("never reached")
 
-    primary = questions.primary_of(server(east.port))
-    with answering(server(east.port), primary, question) as (_, visible, found):
+    server = server_of(east, "s.orders")
+    primary = questions.primary_of(server)
+    with answering(server, primary, question) as (_, visible, found):
         assert list(found) == [("1",)]
         assert visible.sees(3)
-    refused(east.port, "7/00000001")
+    refused(east, "7/00000001")
 
     standby = PostgresInstance.beside(east, tmp_path_factory.mktemp("standby"))
     try:
         standby.start()
-        refused(standby.port, primary)
+        refused(standby, primary)
         standby.promote()
         until(lambda: standby.sql("SELECT 1 WHERE NOT pg_is_in_recovery()"))
-        refused(standby.port, primary)
+        refused(standby, primary)
     finally:
         standby.stop("immediate")
 

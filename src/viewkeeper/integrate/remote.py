@@ -117,7 +117,7 @@ class LoggedRemote:
 
         def answers_have_it() -> bool:
             (text,) = self.server.one("SELECT pg_current_snapshot()::text")
-            return not any(copied.sees_whole(xid) for xid in Visible.of(text).under_way)
+            return Visible.of(text).sees_all_of(copied)
 
         self.server.wait_until(
             answers_have_it,

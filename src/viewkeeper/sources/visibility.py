@@ -43,6 +43,17 @@ class Visible:
         """The same, by its whole number."""
         return whole < self.xmin or (whole < self.xmax and whole not in self.under_way)
 
+    def sees_all_of(self, other: Visible) -> bool:
+        """Whether every transaction that another snapshot sees is seen.
+
+        >>> Visible.of("10:12:10").sees_all_of(Visible.of("10:12:10"))
+        True
+        >>> [Visible.of(text).sees_all_of(Visible.of("11:12:")) for text in ("10:11:10", "11:11:", "11:12:")]
+        [False, False, True]
+        """
+        unseen = (*self.under_way, *range(self.xmax, other.xmax))
+        return not any(map(other.sees_whole, unseen))
+
 
 def widened(xid: int, near: int) -> int:
     """The whole number of a transaction that is at most half a turn away from another.
