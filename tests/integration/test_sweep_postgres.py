@@ -16,6 +16,7 @@ from remote_world import (
     Chronicle,
     World,
     declare,
+    install_triggers,
     joined,
     make,
     now,
@@ -32,6 +33,7 @@ from viewkeeper.integrate import questions
 from viewkeeper.integrate.members import PartOfShelf
 from viewkeeper.integrate.questions import Question, answering
 from viewkeeper.integrate.remote import LoggedRemote, TriggeredRemote
+from viewkeeper.sources.horizons import Horizons
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_server import Server
 from viewkeeper.sources.postgres_tables import pinned_table
@@ -341,6 +343,23 @@ def test_views_of_one_epoch_show_one_state(wh: Warehouse, world: World, monkeypa
 def server_of(instance: PostgresInstance, tables: str, **more: Any) -> Server:
     given = {"host": "127.0.0.1", "port": instance.port, "database": "postgres", "user": "postgres"}
     return Server("east", PostgresOptions.model_validate({**given, **more, "tables": tables}))
+
+
+def test_a_column_that_goes_while_a_view_is_swept_by_triggers(world: World):
+    """Triggers write values by the place of their columns."""
+    east = world["east"]
+    server = server_of(east, "s.orders (id, note)", capture="trigger")
+    install_triggers({"east": east})
+    (table,) = (pinned_table(each) for each in server.tables())
+    remote = TriggeredRemote(server, "vk_reader", [table])
+    snapshot = remote.begin()
+    snapshot.close()
+    assert remote.start(snapshot.position, Horizons().of(server)) == []
+    east.sql("ALTER TABLE s.orders DROP amount", "ALTER TABLE s.orders ADD more TEXT")
+    east.sql("INSERT INTO s.orders VALUES (9, 10, 'a note', 'more')")
+    with pytest.raises(SourceError, match="are not what they were") as caught:
+        remote.ask(Question(table, ("id", "note"), ("id",), ("bigint",), [("9",)]))
+    assert caught.value.code == "VK-SOURCE-CHANGED"
 
 
 def test_a_copy_waits_for_what_is_not_seen_yet(world: World):

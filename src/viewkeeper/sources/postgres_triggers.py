@@ -131,7 +131,6 @@ class TriggerCapture:
     def read(
         self, position: str, tables: Sequence[PinnedTable], horizon: Horizon
     ) -> tuple[Sequence[Transaction], str]:
-        self._require_columns(tables)
         with self._server.asking() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             found, now = self.read_within(connection, position, tables, horizon.snapshot)
@@ -162,6 +161,8 @@ class TriggerCapture:
             f"WHERE {_WAITING} ORDER BY c.id",
             _span(position, now),
         ).fetchall()
+        # Asked after the changes were read: until then, at least, the columns were where we know them.
+        self._require_columns(tables)
         by_name = {(table.namespace, table.name): table for table in tables}
         found = Transaction(0, datetime.now(timezone.utc))
         for xid, namespace, name, operation, old, new in changes:
