@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from remote_world import VIEW, World, declare, install_triggers, joined, make, now, rows
+from remote_world import TABLES, VIEW, World, declare, install_triggers, joined, make, now, rows
 
 from viewkeeper.errors import DefinitionError, SourceError, ViewkeeperError
 from viewkeeper.integrate.remote import LoggedRemote, TriggeredRemote
@@ -373,3 +373,23 @@ def test_tables_of_one_name_in_two_databases(wh: Warehouse, world: World):
     west.sql("INSERT INTO s.twins VALUES (2, 'again')")
     wh.refresh()
     assert rows(wh, "twins") == Counter([(1, "ONE", "one"), (2, "two", "two"), (2, "two", "again")])
+
+
+def test_a_publication_that_tells_of_other_tables_too(wh: Warehouse, world: World):
+    """They bring no epochs, and do not hold back the log."""
+    east, west, north = world.values()
+    for name, server in world.items():
+        server.sql("CREATE TABLE s.other (id INT)", "ALTER TABLE s.other REPLICA IDENTITY FULL")
+        server.sql(f"CREATE PUBLICATION shared FOR TABLE s.{TABLES[name]}, s.other")
+    make(wh, world, clauses="CONSISTENCY COMPLETE", publication="shared")
+    place = "SELECT confirmed_flush_lsn FROM pg_replication_slots"
+    before = north.sql(place)
+    for at in range(2):
+        north.sql(f"INSERT INTO s.other VALUES ({at})")
+        east.sql(f"UPDATE s.orders SET amount = {50 + at} WHERE id = 1", f"INSERT INTO s.other VALUES ({at})")
+        west.sql(f"INSERT INTO s.other VALUES ({at})")
+        epoch = wh.refresh()
+        assert {view.strategy for view in epoch.views} == {"incremental"}
+        assert rows(wh) == joined(now(world))
+    assert north.sql(place) > before
+    assert {view.strategy for view in wh.refresh().views} == {"unchanged"}

@@ -127,7 +127,7 @@ class LoggedRemote:
 
     def start(self, position: str, horizon: Horizon) -> list[Taken]:
         self._position = position
-        seen = self._capture.read_seen(position, horizon)
+        seen = self._capture.read_seen(position, self._tables, horizon)
         _require_same(self.server, self.primary, self._tables)
         self._told = {each.end for each in seen}
         return [Taken(each, lsn_text(each.end)) for each in seen]
@@ -136,7 +136,7 @@ class LoggedRemote:
         with answering(self.server, self.primary, question) as (_, visible, rows):
             answer = list(rows)
         self.server.wait_for_log()
-        known = self._capture.read_all(self._position)
+        known = self._capture.read_all(self._position, self._tables)
         news = [each for each in known if each.end not in self._told]
         self._told.update(each.end for each in news)
         return Reply(answer, news, frozenset(each.end for each in known if visible.sees(each.xid)))

@@ -77,20 +77,22 @@ class LogCapture:
     def read(
         self, position: str, tables: Sequence[PinnedTable], horizon: Horizon
     ) -> tuple[Sequence[Transaction], str]:
-        seen = self.read_seen(position, horizon, most=MOST_CHANGES)
+        seen = self.read_seen(position, tables, horizon, most=MOST_CHANGES)
         return seen, lsn_text(seen[-1].end) if seen else position
 
-    def read_seen(self, position: str, horizon: Horizon, *, most: int | None = None) -> list[Transaction]:
+    def read_seen(
+        self, position: str, tables: Sequence[PinnedTable], horizon: Horizon, *, most: int | None = None
+    ) -> list[Transaction]:
         """The first transactions behind a position that are seen at the horizon: one that waits for a
         synchronous standby is in the log before it is, and those behind it wait with it."""
-        read = self._slot.read(position, self._let_go_to, upto=horizon.lsn, most=most)
+        read = self._slot.read(position, self._let_go_to, tables, upto=horizon.lsn, most=most)
         self._idle_to = read.reached if read.is_idle else None
         visible = Visible.of(horizon.snapshot)
         return list(takewhile(lambda each: visible.sees(each.xid), read.transactions))
 
-    def read_all(self, position: str) -> list[Transaction]:
+    def read_all(self, position: str, tables: Sequence[PinnedTable]) -> list[Transaction]:
         """All the transactions behind a position that are in the log now."""
-        return self._slot.read(position, self._let_go_to, most=None).transactions
+        return self._slot.read(position, self._let_go_to, tables, most=None).transactions
 
     @property
     def _let_go_to(self) -> str | None:

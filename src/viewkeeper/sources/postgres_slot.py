@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from viewkeeper.errors import SourceError
 from viewkeeper.sources.lag import Lag
 from viewkeeper.sources.pgoutput import Decoder, Transaction, lsn_of, lsn_text
+from viewkeeper.sources.postgres_delta import PinnedTable
+from viewkeeper.sources.postgres_drift import speaks_of
 from viewkeeper.sources.postgres_server import Server, Snapshot, quoted
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ MOST_CHANGES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Transactions from the log, and the position up to which there are no others."""
+    """Transactions of our tables from the log, and the position up to which there are no others."""
 
     transactions: list[Transaction]
     reached: str
@@ -93,12 +95,14 @@ class Slot:
         self,
         position: str,
         acknowledged: str | None,
+        tables: Sequence[PinnedTable],
         *,
         upto: str | None = None,
         most: int | None = MOST_CHANGES,
     ) -> Reading:
-        """The transactions behind a position. ``acknowledged``: where we let the slot go to without an epoch,
-        if we did. ``upto``: no further than there; ``most``: about so many changes."""
+        """The transactions behind a position that changed these tables: a publication may tell of others,
+        too. ``acknowledged``: where we let the slot go to without an epoch, if we did. ``upto``: no further
+        than there; ``most``: about so many changes."""
         with self._server.asking() as connection:
             found = self._state(connection)
             if found is None:
@@ -129,7 +133,7 @@ class Slot:
                 lsn_text(max((each.end for each in every), default=lsn_of(position))) if is_cut else last
             )
             # It peeks as far as the commit that reaches the point, and that may lie behind it.
-            behind = [each for each in every if each.end > lsn_of(position)]
+            behind = [each for each in every if each.end > lsn_of(position) and _concerns(each, tables)]
             transactions = [each for each in behind if each.end <= lsn_of(last)]
             untold = self._unpublished(connection)
         if untold is not None:
@@ -139,7 +143,7 @@ class Slot:
                 code="VK-SLOT-LOST",
                 hint=f"{remedy}; then CREATE OR REPLACE SOURCE copies the tables anew.",
             )
-        return Reading(transactions, reached, not any(each.changes for each in behind))
+        return Reading(transactions, reached, not behind)
 
     def _state(self, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[Any, ...] | None:
         """Where the slot stands; one that somebody looks into, to tell what waits, is free again soon."""
@@ -264,6 +268,10 @@ class Slot:
             code="VK-SLOT-LOST",
             hint="CREATE OR REPLACE SOURCE copies the tables anew, and goes on from there.",
         )
+
+
+def _concerns(transaction: Transaction, tables: Sequence[PinnedTable]) -> bool:
+    return any(speaks_of(table, each.relation) for each in transaction.changes for table in tables)
 
 
 def in_order(transactions: Iterable[Transaction]) -> list[Transaction]:

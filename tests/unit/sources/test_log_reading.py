@@ -12,10 +12,12 @@ from viewkeeper.ledger.records import JsonObject
 from viewkeeper.sources.horizons import Horizon
 from viewkeeper.sources.pgoutput import lsn_of, lsn_text
 from viewkeeper.sources.postgres_capture import LogCapture
+from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sources.postgres_slot import Slot
 
 EVERYTHING = Horizon("0/400", "100:100:")
 """The log was written up to there; every transaction is seen."""
+OURS = [PinnedTable("shop", "t", (), (), oid=1)]
 
 
 class Log(Slot):
@@ -82,26 +84,36 @@ def test_more_than_is_read_at_a_time() -> None:
     """The first ones are read, and the slot stays before them until they are published."""
     log = Log([0x100, 0x200, 0x300], written=0x400)
     reading = capture(log)
-    assert [each.end for each in reading.read_seen("0/0", EVERYTHING, most=5)] == [0x100, 0x200]
+    assert [each.end for each in reading.read_seen("0/0", OURS, EVERYTHING, most=5)] == [0x100, 0x200]
     reading.rest()
     assert log.at == 0
-    assert [each.end for each in reading.read_seen("0/200", EVERYTHING, most=5)] == [0x300]
+    assert [each.end for each in reading.read_seen("0/200", OURS, EVERYTHING, most=5)] == [0x300]
 
 
 def test_a_commit_that_is_written_in_part() -> None:
     """The horizon lies within its record: it is read later, and the slot waits before it."""
     log = Log([0x408], written=0x500)
     reading = capture(log)
-    assert reading.read_seen("0/200", EVERYTHING, most=5) == []
+    assert reading.read_seen("0/200", OURS, EVERYTHING, most=5) == []
     reading.rest()
     assert log.at <= 0x200
-    assert [each.end for each in reading.read_seen("0/200", Horizon("0/500", "100:100:"))] == [0x408]
+    assert [each.end for each in reading.read_seen("0/200", OURS, Horizon("0/500", "100:100:"))] == [0x408]
 
 
 def test_an_idle_slot_moves_on_to_the_horizon() -> None:
     """What the ledger has is no reason to stay, where the slot was not told of it."""
     log = Log([0x100], written=0x500)
     reading = capture(log)
-    assert reading.read_seen("0/100", EVERYTHING) == []
+    assert reading.read_seen("0/100", OURS, EVERYTHING) == []
     reading.rest()
+    assert log.at == 0x400
+
+
+def test_a_publication_that_tells_of_other_tables_too() -> None:
+    """They do not hold the slot back, however many changes of theirs there are."""
+    log = Log([0x100, 0x200, 0x300], written=0x400)
+    reading, theirs = capture(log), [PinnedTable("shop", "other", (), (), oid=2)]
+    for _ in range(2):
+        assert reading.read_seen("0/50", theirs, EVERYTHING, most=5) == []
+        reading.rest()
     assert log.at == 0x400
