@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -360,6 +361,24 @@ def test_a_column_that_goes_while_a_view_is_swept_by_triggers(world: World):
     with pytest.raises(SourceError, match="are not what they were") as caught:
         remote.ask(Question(table, ("id", "note"), ("id",), ("bigint",), [("9",)]))
     assert caught.value.code == "VK-SOURCE-CHANGED"
+
+
+def test_a_copy_waits_for_what_is_at_work_and_not_for_ever(world: World):
+    east = world["east"]
+    server = server_of(east, "s.orders", statement_seconds=1)
+    (table,) = (pinned_table(each) for each in server.tables())
+    remote = LoggedRemote(server, "vk_reader", [table], PartOfShelf(Shelf(), "east"))
+    with east.connect(autocommit=False) as long, ThreadPoolExecutor(1) as pool:
+        long.execute("SELECT pg_current_xact_id()")
+        beginning = pool.submit(remote.begin)
+        done, _ = wait([beginning], timeout=10)
+        long.rollback()
+    assert done, "it waited for as long as the transaction took"
+    error = beginning.exception()
+    assert isinstance(error, SourceError)
+    assert (error.code, "at work for longer than 1 s" in error.message) == ("VK-SOURCE-LIMIT", True)
+    assert not east.sql("SELECT 1 FROM pg_replication_slots")
+    remote.begin().close()
 
 
 def test_a_copy_waits_for_what_is_not_seen_yet(world: World):

@@ -127,12 +127,11 @@ class Server:
             "application_name": "viewkeeper",
             "autocommit": True,
         }
+        settings = {**_SETTINGS, "lock_timeout": f"{self.options.statement_seconds}s"}
+        given["options"] = " ".join(f"-c {name}={_escaped(value)}" for name, value in settings.items())
         if replication:
             # Commands of the replication protocol are not prepared.
             given |= {"replication": "database", "cursor_factory": psycopg.ClientCursor}
-        else:
-            settings = {**_SETTINGS, "lock_timeout": f"{self.options.statement_seconds}s"}
-            given["options"] = " ".join(f"-c {name}={_escaped(value)}" for name, value in settings.items())
         try:
             return psycopg.connect(**given)
         except psycopg.OperationalError as error:

@@ -52,21 +52,34 @@ class Slot:
     def begin(self, tables: Sequence[str]) -> Snapshot:
         """The state of the database where the slot begins. Is it there already, then it stays, for what is
         copied now may never be published: the state is that at a position further on."""
-        (there,) = self._server.one(
-            "SELECT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = %s)", self.name
+        there, is_published = self._server.one(
+            "SELECT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = %s), "
+            "EXISTS (SELECT FROM pg_publication WHERE pubname = %s)",
+            self.name,
+            self._publication,
         )
         if there:
             return self._create(f"{quoted(f'{self.name}_{uuid.uuid4().hex[:8]}')} TEMPORARY")
-        if self._server.options.publication is None:
+        if self._server.options.publication is None and not is_published:
             self._publish(tables)
         return self._create(quoted(self.name))
 
     def _create(self, slot: str) -> Snapshot:
+        import psycopg
+
         connection = self._server.connect(replication=True)
         try:
             row = connection.execute(
                 f"CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT"
             ).fetchone()
+        except psycopg.errors.LockNotAvailable:
+            connection.close()
+            raise SourceError(
+                f"source {self._server.source}: a transaction has been at work for longer than "
+                f"{self._server.options.statement_seconds} s, and a slot begins behind all of them",
+                code="VK-SOURCE-LIMIT",
+                hint="Nothing was changed. Try again when it is over, or raise statement_seconds.",
+            ) from None
         except Exception as error:
             connection.close()
             raise self._server.refused(error) from None
