@@ -12,7 +12,7 @@ from viewkeeper.declaring import source_of
 from viewkeeper.define.sources import SOURCES, SWEEP, SourceDefinition, checked_options
 from viewkeeper.errors import DefinitionError
 from viewkeeper.integrate.joins import SweptJoin, taken_apart, unsuited
-from viewkeeper.integrate.members import COMPLETE, STRONG, remote_tables, sweep_facts
+from viewkeeper.integrate.members import COMPLETE, STRONG, one_database, remote_tables, sweep_facts
 from viewkeeper.library import KnownView, Library
 from viewkeeper.sources.postgres_delta import PinnedTable
 from viewkeeper.sql.printer import print_relation
@@ -91,11 +91,7 @@ def refuse_members(sources: Iterable[SourceDefinition], declared: Mapping[str, S
             options = _followed(declared[name])
             other = seen.setdefault((options["host"], options["port"], options["database"]), name)
             if other != name:
-                raise DefinitionError(
-                    f"view {source.name} joins tables of {other} and {name}, which are one database",
-                    code="VK-SWEEP-UNSUITED",
-                    hint="Declare one source with the tables of both: they move together then.",
-                )
+                raise one_database(source.name, other, name)
             if facts["consistency"] == COMPLETE and options["capture"] != "log":
                 raise DefinitionError(
                     f"view {source.name} is to show every state of {name}, whose triggers do not tell in "

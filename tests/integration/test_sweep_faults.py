@@ -225,8 +225,11 @@ def test_joins_of_one_database_by_two_names_and_without_data(wh: Warehouse, worl
     declare(wh, world)
     east = world["east"]
     wh.sql(f"CREATE SOURCE twin USING postgres OPTIONS ({east.options}, remote 's.orders')")
+    elsewhere = east.options.replace("127.0.0.1", "localhost")
+    wh.sql(f"CREATE SOURCE alias USING postgres OPTIONS ({elsewhere}, remote 's.orders')")
     for statement in (
         "CREATE MATERIALIZED VIEW v AS SELECT a.id FROM east.orders a JOIN twin.orders b ON a.id = b.id",
+        "CREATE MATERIALIZED VIEW v AS SELECT a.id FROM east.orders a JOIN alias.orders b ON a.id = b.id",
         f"CREATE MATERIALIZED VIEW v WITH NO DATA AS {VIEW}",
     ):
         with pytest.raises(DefinitionError) as refused:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from viewkeeper.define.sources import PostgresOptions, SourceDefinition, checked_options
-from viewkeeper.errors import SourceError
+from viewkeeper.errors import DefinitionError, SourceError
 from viewkeeper.integrate.joins import SweptJoin
 from viewkeeper.integrate.politeness import Politeness
 from viewkeeper.integrate.remote import Remote, Taken, remote
@@ -38,6 +38,15 @@ def sweep_facts(join: SweptJoin, consistency: str) -> tuple[tuple[str, str], ...
 def sources_of_join(definition: SourceDefinition) -> tuple[str, ...]:
     """The declared sources that a swept join reads."""
     return SweptJoin.of_json(dict(definition.facts)["join"]).sources
+
+
+def one_database(view: str, source: str, other: str) -> DefinitionError:
+    """A sweep takes each source for a database of its own, which changes by itself."""
+    return DefinitionError(
+        f"view {view} joins tables of {source} and {other}, which are one database",
+        code="VK-SWEEP-UNSUITED",
+        hint="Declare one source with the tables of both: they move together then.",
+    )
 
 
 def remote_tables(definition: SourceDefinition) -> dict[str, PinnedTable]:
@@ -115,6 +124,15 @@ class Members:
         """Ask a database, within the limits that its source was declared with."""
         server = self.remotes[source].server
         return Politeness(server.options, PartOfShelf(self._shelf, source), source).run(act)
+
+    def require_different(self, view: str) -> None:
+        """Raise if two sources are one database after all, under two names of its host."""
+        seen: dict[tuple[str, ...], str] = {}
+        for source, each in self.remotes.items():
+            (started,) = each.server.one("SELECT pg_postmaster_start_time()::text")
+            other = seen.setdefault((each.primary, started, each.server.options.database), source)
+            if other != source:
+                raise one_database(view, other, source)
 
     def concerns(self, source: str, taken: Taken) -> bool:
         """Whether a transaction of a database changed one of the tables."""

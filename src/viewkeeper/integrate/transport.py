@@ -169,6 +169,7 @@ class SweptSource(Extracted):
             self._shelf.save(_SLOTS, {"all": {self._members.slot: list(self._join.sources), **known}})
         for source, each in self._members.remotes.items():
             self._snapshots[source] = self._members.politely(source, each.begin)
+        self._members.require_different(self._name)
         return version_of({source: each.position for source, each in self._snapshots.items()})
 
     def _known_slots(self) -> dict[str, list[str]]:
