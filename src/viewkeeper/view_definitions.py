@@ -104,7 +104,9 @@ class ViewDefinitions:
         behind = {view.name: source_behind(view) for view in change.define}
         new = tuple(source for source in behind.values() if source is not None)
         gone = [name for name, source in behind.items() if name in known and source is None]
-        opened = [self._shop.engine.observer.declared(name) for name in gone]
+        opened = [self._shop.declared(name) for name in gone]
+        for each in opened:
+            each.take_leave()
         refuse_members(new, known)
         if new and change.without_data:
             raise DefinitionError(
@@ -118,7 +120,6 @@ class ViewDefinitions:
                 stack.enter_context(self._shop.giving_up(source))
             record = self._shop.redefine(lease, before, replace(change, declare=new, forget=tuple(gone)))
         for each in opened:
-            assert each is not None
             each.release()
         return record
 
@@ -211,6 +212,7 @@ class ViewDefinitions:
             if join_of(library.views[name]) is not None:
                 refuse_read(library, name)
                 opened = self._shop.declared(name)
+                opened.take_leave()
                 record = self._shop.redefine(lease, library, Redefinition(drop=(name,), forget=(name,)))
                 opened.release()  # a database that is away does not keep the view
                 return record

@@ -12,6 +12,7 @@ import pytest
 from remote_world import TABLES, VIEW, World, declare, install_triggers, joined, make, now, rows
 
 from viewkeeper.errors import DefinitionError, SourceError, ViewkeeperError
+from viewkeeper.integrate.members import Members
 from viewkeeper.integrate.remote import LoggedRemote, TriggeredRemote
 from viewkeeper.integrate.transport import SweptSource
 from viewkeeper.sources.postgres_server import Snapshot
@@ -376,6 +377,25 @@ def test_tables_of_one_name_in_two_databases(wh: Warehouse, world: World):
     west.sql("INSERT INTO s.twins VALUES (2, 'again')")
     wh.refresh()
     assert rows(wh, "twins") == Counter([(1, "ONE", "one"), (2, "two", "two"), (2, "two", "again")])
+
+
+def test_all_that_captured_changes_goes_with_a_view(
+    wh: Warehouse, world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """Also what could not be given back when the view was replaced."""
+    make(wh, world)
+
+    def failing(self: Members, slot: str, sources: object) -> None:
+        raise SourceError("not now")
+
+    with monkeypatch.context() as meddling:
+        meddling.setattr(Members, "release", failing)
+        wh.sql(f"CREATE OR REPLACE MATERIALIZED VIEW j AS {VIEW} AND o.amount < 9")
+    assert len(world["east"].sql("SELECT 1 FROM pg_replication_slots")) == 2
+    wh.sql("DROP MATERIALIZED VIEW j")
+    for server in world.values():
+        assert not server.sql("SELECT 1 FROM pg_replication_slots")
+        assert not server.sql("SELECT 1 FROM pg_publication")
 
 
 def test_a_publication_that_tells_of_other_tables_too(wh: Warehouse, world: World):

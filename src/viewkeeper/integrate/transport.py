@@ -74,6 +74,8 @@ class SweptSource(Extracted):
         """A plan may be asked for while a refresh sweeps."""
         self._took: Swept | None = None
         self._horizons: Horizons | None = None
+        self._left: dict[str, list[str]] = {}
+        """What captures changes for us still, once nothing is remembered of it."""
         self.has_more = False
         """Whether more waits than is taken in: one transaction at a time, if every state is to be seen."""
 
@@ -301,10 +303,13 @@ class SweptSource(Extracted):
             for each in self._members.remotes.values():
                 each.rest()
 
+    def take_leave(self) -> None:
+        self._left = self._known_slots()
+
     def release(self) -> None:
         """It is gone from the ledger already, and what was remembered with it."""
         self.let_go()
-        known = self._known_slots() or {self._members.slot: list(self._join.sources)}
+        known = self._left or {self._members.slot: list(self._join.sources)}
         for slot, sources in known.items():
             self._members.release(slot, sources)
 

@@ -206,6 +206,9 @@ class ExtractedSource(Source, Protocol):
     def give_up(self) -> None:
         """It was not declared after all."""
 
+    def take_leave(self) -> None:
+        """It is about to be dropped, and what is on its shelf with it."""
+
     def show(self, table: str, rows: str | None, version: str | None) -> None:
         """What the base view of a table holds, as a SELECT, and the version that it is of: what was seen of
         the table. ``None``: nothing that could be built upon, so it will be read whole."""

@@ -93,6 +93,9 @@ class Extracted(ABC):
     def rest(self) -> None:
         self.let_go()
 
+    def take_leave(self) -> None:  # noqa: B027  (what keeps nothing elsewhere has nothing to note)
+        """What it keeps elsewhere is noted, to be released."""
+
     def release(self) -> None:
         self.let_go()
 
