@@ -194,7 +194,7 @@ class Workshop:
         if plan.changes_nothing:
             self.engine.observer.rest(situation.versions)
             return plan
-        record = self.run(lease, library, situation, plan, seconds={"observe": time.monotonic() - started})
+        record = self.run(lease, library, situation, plan, seconds=_looked_since(started))
         self.housekeeping(lease).keep_up(record)
         return record
 
@@ -208,9 +208,10 @@ class Workshop:
         closure: Iterable[str] = with_siblings(after, storages)
         if change.without_data:
             closure = storages
+        started = time.monotonic()
         situation = self.observe(after, closure, None, storages, without_data=change.without_data)
         plan = unfilled(situation) if change.without_data else plan_epoch(situation)
-        return self.run(lease, after, situation, plan, change)
+        return self.run(lease, after, situation, plan, change, _looked_since(started))
 
     def run(
         self,
@@ -290,3 +291,8 @@ def _undisturbed(attempt: Callable[[], Done]) -> Done:
         except StorageRewritten as error:
             logger.info("%s; the epoch is begun anew", error.message)
     return attempt()
+
+
+def _looked_since(started: float) -> dict[str, float]:
+    """What an epoch took so far, which looked at the sources: its views show them as they were then."""
+    return {Phase.OBSERVE.value: time.monotonic() - started}

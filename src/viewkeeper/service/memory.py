@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.service_settings import BackoffSettings
 from viewkeeper.define.timing import Schedule, TargetLag, next_time
+from viewkeeper.events import Phase
 from viewkeeper.ledger import EpochRecord, FailingView, SourceObservation
 from viewkeeper.library import Library
 from viewkeeper.service.backoff import not_before
@@ -34,8 +35,11 @@ class Memory:
         self._overheads: deque[float] = deque(maxlen=_LAST)
 
     def learn(self, epochs: Sequence[EpochRecord]) -> None:
-        """Take in published epochs, oldest first."""
+        """Take in published epochs, oldest first. Those that did not look at the sources say nothing: views
+        were only timed, stored or rebuilt otherwise."""
         for epoch in epochs:
+            if Phase.OBSERVE.value not in epoch.seconds:
+                continue
             taken = sum(epoch.seconds.values())
             started = epoch.published_at - timedelta(seconds=taken)
             spent = 0.0

@@ -54,7 +54,7 @@ _HOLDER = re.compile(r".*@(?P<host>.+) pid (?P<pid>\d+)")
 _BUSY_SECONDS = 2.0
 _JUST_NOW = 1.0
 _LISTENS_SECONDS = 0.2
-_LEARNED = 5
+_LEARNED = 20
 _MANY_ERRORS = 10
 
 
@@ -143,7 +143,7 @@ class Service:
         self._apply(at_start=True)
         library = self._library()
         for name in library.views:
-            self._memory.learn(self._ledger.epochs(view=name, limit=_LEARNED)[::-1])
+            self._memory.learn(self._ledger.epochs(view=name, limit=_LEARNED, plans=False)[::-1])
         if not any(view.definition.timing for view in library.views.values()):
             logger.warning(
                 "no view has a target lag or a schedule, so none is refreshed; write TARGET LAG '5 minutes' "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pytest
+
 from viewkeeper.analyse.analysis import Analysis, QueryText, TableHole
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.service_settings import BackoffSettings
@@ -67,7 +69,7 @@ def test_a_view_without_rows_is_due_at_once():
 
 def epoch(minute: float, *views: tuple[str, str, float], publish: float = 1.0) -> EpochRecord:
     refreshes = tuple(ViewRefreshRecord(view, how, compute_seconds=s) for view, how, s in views)
-    seconds = {"compute": sum(s for *_, s in views), "publish": publish}
+    seconds = {"observe": 0.0, "compute": sum(s for *_, s in views), "publish": publish}
     return EpochRecord(1, at(minute), "me", {}, refreshes, None, seconds)
 
 
@@ -80,6 +82,24 @@ def test_what_refreshes_took_is_learned_and_what_stands_out_forgotten():
     memory.learn([epoch(4, ("a", "unchanged", 0.0))])
     assert memory.expected_seconds("a") == 4 * 1.5
     assert memory.overhead == 1.5
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seconds"),
+    [
+        ("unchanged", {"maintain": 90.0}),
+        ("unchanged", {"compute": 0.0, "install": 0.0, "publish": 0.1}),
+        ("full", {"compute": 5.0, "install": 1.0, "publish": 0.1}),
+    ],
+    ids=["compacted", "retimed", "repaired"],
+)
+def test_an_epoch_that_did_not_look_at_the_sources_freshens_nothing(strategy, seconds):
+    memory = Memory()
+    memory.learn([epoch(1, ("a", "full", 4.0))])
+    before = memory.fresh_at["a"], memory.expected_seconds("a"), memory.overhead
+    views = (ViewRefreshRecord("a", strategy, compute_seconds=5.0),)
+    memory.learn([EpochRecord(2, at(30), "me", {}, views, None, seconds)])
+    assert (memory.fresh_at["a"], memory.expected_seconds("a"), memory.overhead) == before
 
 
 def test_a_schedule_counts_from_the_last_refresh_by_the_clock_of_the_definition():
