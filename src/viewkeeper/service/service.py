@@ -172,6 +172,7 @@ class Service:
             self._errors += 1
             self._state.not_ready(error.code)  # anybody may ask; the message is in the log
             logger.error("%s", error.message, extra={"code": error.code})
+            self._teller.tell_who_is_late()
             if self._errors >= _MANY_ERRORS and not isinstance(error, LedgerError):
                 raise
             return pause_after(self._errors, self._settings.backoff)

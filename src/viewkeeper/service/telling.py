@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 
 from viewkeeper.define.timing import TargetLag, show_interval
+from viewkeeper.errors import LedgerError
 from viewkeeper.ledger import FailingView, Trouble
 from viewkeeper.library import Library
 from viewkeeper.results import Epoch
@@ -34,6 +36,7 @@ class Teller:
         self._troubles = troubles
         self._messengers = messengers
         self._remember = remember
+        self._to_remember = False
 
     def show(
         self, library: Library, failing: Mapping[str, FailingView], fresh_at: Mapping[str, datetime]
@@ -53,13 +56,17 @@ class Teller:
                 self._state.started_at,
             )
         self._state.show(conditions)
-        self._tell("lag", _late(conditions))
+        self.tell_who_is_late()
         suspended = {
             Trouble("suspended", name): f"{name} is suspended: {found.reason}"
             for name, found in conditions.items()
             if found.suspended
         }
         self._tell("suspended", suspended)
+
+    def tell_who_is_late(self) -> None:
+        """By the clock and what is known of the views: while nothing can be asked, they grow late as well."""
+        self._tell("lag", _late(self._state.views))
 
     def published(self, epoch: Epoch) -> None:
         """What an epoch did. An expectation is broken by rows that come, and mended when rows come that keep
@@ -91,14 +98,21 @@ class Teller:
             messenger.close()
 
     def _tell(self, kind: str, broken: Mapping[Trouble, str]) -> None:
-        alerts = self._troubles.now(kind, broken, datetime.now(timezone.utc))
-        if alerts:
-            self._remember(self._troubles.known())  # so that a restart tells nobody twice
-        for alert in alerts:
+        for alert in self._troubles.now(kind, broken, datetime.now(timezone.utc)):
+            self._to_remember = True
             level = logging.WARNING if alert.state == "broken" else logging.INFO
             logger.log(level, "%s", alert.message, extra={"view": alert.view})
             for messenger in self._messengers:
                 messenger.put(alert)
+        self._note()
+
+    def _note(self) -> None:
+        """Remember what was told, so that a restart tells nobody twice. To be told twice is better than not to
+        be told: so it comes last, and is tried again the next time if the ledger is away."""
+        if self._to_remember:
+            with suppress(LedgerError):
+                self._remember(self._troubles.known())
+                self._to_remember = False
 
 
 def _late(conditions: Mapping[str, ViewCondition]) -> dict[Trouble, str]:

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from viewkeeper.errors import LedgerError
 from viewkeeper.ledger import Trouble
 from viewkeeper.results import Epoch, ViewRefresh
 from viewkeeper.service.alerts import Alert, Troubles
@@ -89,3 +90,21 @@ def test_a_view_that_never_got_rows_is_late_too():
     assert not waiting.is_late(now)
     assert waiting.is_late(now + timedelta(seconds=20))
     assert not ViewCondition(None, None, awaited_since=now - timedelta(days=1)).is_late(now)
+
+
+def test_who_is_told_is_told_although_the_ledger_cannot_remember_it(recorder):
+    remembered: dict[Trouble, str] = {}
+    away = True
+
+    def remember(known: Mapping[Trouble, str]) -> None:
+        if away:
+            raise LedgerError("the ledger is away")
+        remembered.update(known)
+
+    teller = Teller(ServiceState(), Troubles("shop"), [cast("Outbox[Alert]", recorder)], remember)
+    teller.published(epoch("v", sold=3))
+    assert recorder.told == [("broken", "v", "sold")]
+    away = False
+    teller.published(epoch("v", sold=1))
+    assert recorder.told == [("broken", "v", "sold")]
+    assert list(remembered) == [Trouble("expectation", "v", "sold")], "the next time"
