@@ -124,12 +124,17 @@ class Ledger:
             return None if found is None else queries.epochs(connection, only=found)[0]
 
     def epochs(
-        self, *, view: str | None = None, limit: int | None = None, plans: bool = True
+        self,
+        *,
+        view: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+        plans: bool = True,
     ) -> tuple[EpochRecord, ...]:
-        """Published epochs, newest first; with ``view`` those that have a refresh of it. Plans are large:
-        ``plans=False`` leaves them where they are."""
+        """Published epochs, newest first; with ``view`` those that have a refresh of it, with ``after`` those
+        that came after that one. Plans are large: ``plans=False`` leaves them where they are."""
         with self._database.reading() as connection:
-            return queries.epochs(connection, view=view, limit=limit, plans=plans)
+            return queries.epochs(connection, view=view, after=after, limit=limit, plans=plans)
 
     def estimates(
         self, views: Iterable[str] | None = None, limit: int | None = None
@@ -311,6 +316,17 @@ class Ledger:
             connection.execute(delete(schema.troubles))
             if rows:
                 connection.execute(insert(schema.troubles), rows)
+
+    def told(self) -> int | None:
+        """The last epoch of which it was told what it did; None before anybody was."""
+        with self._database.reading() as connection:
+            return queries.told(connection)
+
+    def note_told(self, epoch_id: int) -> None:
+        """Remember that it was told what the epochs did, as far as this one."""
+        with self._database.writing() as connection:
+            connection.execute(delete(schema.told))
+            connection.execute(insert(schema.told), {"epoch_id": epoch_id})
 
     def chores(self) -> tuple[Chore, ...]:
         """What is left to do, oldest first: redo chores of published epochs, and intents of epochs that

@@ -113,6 +113,11 @@ MIGRATIONS: tuple[Migration, ...] = (
                 PRIMARY KEY (kind, view, what))""",
         ),
     ),
+    Migration(
+        7,
+        "the last epoch of which it was told what it did",
+        ("CREATE TABLE vk_told (epoch_id BIGINT PRIMARY KEY)",),
+    ),
 )
 
 LATEST = MIGRATIONS[-1].version

@@ -109,11 +109,12 @@ def epochs(
     *,
     only: int | None = None,
     view: str | None = None,
+    after: int | None = None,
     limit: int | None = None,
     plans: bool = True,
 ) -> tuple[EpochRecord, ...]:
-    """Published epochs, newest first: one of them, those that refreshed a view, or the last few. Plans are
-    large: ``plans=False`` leaves them where they are."""
+    """Published epochs, newest first: one of them, those that refreshed a view, those after another, or the
+    last few. Plans are large: ``plans=False`` leaves them where they are."""
     table = schema.epochs
     plan = table.c.plan if plans else null().label("plan")
     wanted = select(table.c.id).order_by(table.c.id.desc()).limit(limit)
@@ -122,6 +123,8 @@ def epochs(
     if view is not None:
         refreshed = select(schema.refreshes.c.epoch_id).where(schema.refreshes.c.view == view)
         wanted = wanted.where(table.c.id.in_(refreshed))
+    if after is not None:
+        wanted = wanted.where(table.c.id > after)
     refreshes = _refreshes(connection, wanted)
     rows = connection.execute(
         select(
@@ -334,6 +337,12 @@ def troubles(connection: Connection) -> dict[Trouble, str]:
     table = schema.troubles
     rows = connection.execute(select(table).order_by(table.c.kind, table.c.view, table.c.what))
     return {Trouble(row.kind, row.view, row.what): row.said for row in rows}
+
+
+def told(connection: Connection) -> int | None:
+    """The last epoch of which it was told what it did."""
+    found: int | None = connection.scalar(select(func.max(schema.told.c.epoch_id)))
+    return found
 
 
 def rates(connection: Connection) -> JsonObject | None:

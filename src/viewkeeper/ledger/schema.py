@@ -257,6 +257,12 @@ troubles = Table(
     Column("said", Verbatim, nullable=False),
 )
 
+told = Table(
+    "vk_told",
+    metadata,
+    Column("epoch_id", BigInteger, primary_key=True, autoincrement=False),
+)
+
 calibrations = Table(
     "vk_calibration",
     metadata,

@@ -33,7 +33,7 @@ from viewkeeper.errors import (
 from viewkeeper.events import Event
 from viewkeeper.ledger import Ledger
 from viewkeeper.library import Library
-from viewkeeper.results import Epoch
+from viewkeeper.results import Epoch, epoch_of
 from viewkeeper.service.alerts import Troubles, messengers
 from viewkeeper.service.backoff import code_of, pause_after, suspends
 from viewkeeper.service.errands import Errands
@@ -100,6 +100,8 @@ class Service:
         self._applying_failed = 0
         self._waits_to_apply = False
         """Somebody else has the lease: the definitions are applied when it is free."""
+        self._told = 0
+        """The last epoch of which it was told what it did."""
         self._looked_at = 0.0
         self._failed_once = False
         self._busy = True
@@ -140,10 +142,9 @@ class Service:
     def _begin(self) -> None:
         """What has to be right at the start is an error if it is not; what may pass is tried again."""
         evict_the_dead(self._ledger, just_started=True)
+        self._remember()
         self._apply(at_start=True)
         library = self._library()
-        for name in library.views:
-            self._memory.learn(self._ledger.epochs(view=name, limit=_LEARNED, plans=False)[::-1])
         if not any(view.definition.timing for view in library.views.values()):
             logger.warning(
                 "no view has a target lag or a schedule, so none is refreshed; write TARGET LAG '5 minutes' "
@@ -151,6 +152,17 @@ class Service:
             )
         self._state.ready()
         logger.info("keeps %d views fresh", len(self.warehouse.views()))
+
+    def _remember(self) -> None:
+        """What was known and told before a restart; at the very first start nobody is told of old epochs."""
+        told = self._ledger.told()
+        if told is None:
+            told = next((epoch.id for epoch in self._ledger.epochs(limit=1, plans=False)), 0)
+            self._ledger.note_told(told)
+        self._told = told
+        for name in self._ledger.view_names():
+            epochs = self._ledger.epochs(view=name, limit=_LEARNED, plans=False)
+            self._memory.learn([epoch for epoch in reversed(epochs) if epoch.id <= told])
 
     def _end(self) -> None:
         self._errands.close()
@@ -190,6 +202,7 @@ class Service:
     def _cycle(self) -> float:
         self._errands.run()
         self._apply_changes()
+        self._hear()
         if time.time() >= self._looked_at + self._settings.poll:
             self._look()
         decision = self._decide()
@@ -209,6 +222,14 @@ class Service:
         if spared:
             return self._soon
         return max(_JUST_NOW / 10, min(decision.look_at - time.time(), self._settings.poll))
+
+    def _hear(self) -> None:
+        """Take in and tell what epochs did: those that were published since, by whomever and for whatever."""
+        for epoch in reversed(self._ledger.epochs(after=self._told, plans=False)):
+            self._memory.learn([epoch])
+            self._teller.published(epoch_of(epoch))
+            self._told = epoch.id
+            self._ledger.note_told(epoch.id)
 
     def _look(self) -> None:
         self._state.doing("looking at the sources")
@@ -295,6 +316,7 @@ class Service:
         except LedgerError:
             raise
         except ViewkeeperError as error:
+            self._hear()  # of those that it published before
             self._failed(views, error)
             return False
         else:
@@ -327,9 +349,7 @@ class Service:
         done = [name for name in library.graph.closure(views) if name not in epoch.skipped]
         self._memory.refreshed(done, started)
         self._forgive(done)
-        if epoch.published_at is not None:
-            self._memory.learn([self._ledger.epoch(epoch.id)])
-            self._teller.published(epoch)
+        self._hear()
         first = [
             view
             for view in epoch.skipped

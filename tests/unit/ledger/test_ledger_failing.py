@@ -43,6 +43,19 @@ def test_what_passes_by_itself_does_not_suspend_and_does_not_lift(ledger: Ledger
     assert fail(ledger, suspend_after=None), "suspended it stays"
 
 
+def test_what_was_told_is_remembered_and_what_came_since_is_found(ledger, url, clock):
+    assert ledger.told() is None
+    for name in ("u", "v", "w"):
+        define(ledger, name)
+    ledger.note_told(1)
+    ledger.note_told(2)
+    with Ledger.open(url, clock=clock) as again:
+        assert again.told() == 2
+        assert [epoch.id for epoch in again.epochs(after=1)] == [3, 2]
+        assert [epoch.id for epoch in again.epochs(after=1, limit=1)] == [3]
+        assert again.epochs(after=3) == ()
+
+
 def test_a_new_definition_lifts_it(ledger: Ledger):
     define(ledger, "v")
     assert fail(ledger, suspend_after=1)

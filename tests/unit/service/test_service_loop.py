@@ -31,3 +31,46 @@ def test_a_view_grows_late_while_the_ledger_is_away(running, caplog):
     running.warehouse.looking = look
     running.service().run()
     assert "v is 1 second behind" in caplog.text
+
+
+def broken(running) -> list[str]:
+    """The expectations that somebody was told of."""
+    with running.open() as ledger:
+        return [trouble.what for trouble in ledger.troubles() if trouble.kind == "expectation"]
+
+
+def test_rows_that_break_an_expectation_are_told_of_whoever_let_them_in(running):
+    wh = running.warehouse
+    wh.define("v")
+    asked = iter([lambda: None, lambda: wh.publish("v")])
+
+    def look() -> None:  # the console, say, or another process
+        next(asked, running.stop.set)()
+
+    wh.looking = look
+    wh.violations = {"sold": 3}
+    running.service().run()
+    assert broken(running) == ["sold"]
+    assert 'violations_total{expectation="sold",view="v"} 3.0' in running.state.metrics.text().decode()
+
+
+def test_definitions_that_are_applied_are_told_of(running):
+    wh = running.warehouse
+    wh.violations = {"sold": 3}
+    wh.applying = lambda: [f"created v in epoch {wh.define('v').id}"]
+    running.service().run(once=True)
+    assert broken(running) == ["sold"]
+
+
+def test_what_was_published_and_not_told_before_a_restart_is_told_after_it(running, caplog):
+    running.warehouse.define("v")
+    running.service().run(once=True)
+    assert "full, 1 rows" not in caplog.text, "epochs of before the first start are no news"
+    again = running.restarted()
+    again.warehouse.violations = {"sold": 3}
+    again.warehouse.publish("v")
+    again.service().run(once=True)
+    assert broken(running) == ["sold"]
+    assert caplog.text.count("full, 1 rows") == 1
+    running.restarted().service().run(once=True)
+    assert caplog.text.count("full, 1 rows") == 1
