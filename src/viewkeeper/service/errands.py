@@ -61,7 +61,9 @@ class Errands:
         with self._lock:
             self._closed = True
         while self.waiting:
-            self._waiting.get()[0].set_exception(_ended())
+            answer, _ = self._waiting.get()
+            if answer.set_running_or_notify_cancel():  # or who asked waits no longer
+                answer.set_exception(_ended())
 
 
 def _ended() -> RefreshError:

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -165,11 +165,12 @@ class Service:
             self._memory.learn([epoch for epoch in reversed(epochs) if epoch.id <= told])
 
     def _end(self) -> None:
-        self._errands.close()
-        self.warehouse.close()
-        self._teller.close()
-        if self._sink is not None:
-            self._sink.close()
+        with ExitStack() as ends:  # each of them, from the last to the first, whatever the others do
+            if self._sink is not None:
+                ends.callback(self._sink.close)
+            ends.callback(self._teller.close)
+            ends.callback(self.warehouse.close)
+            ends.callback(self._errands.close)
 
     def _guarded_cycle(self) -> float:
         """One round; seconds to wait until the next. A ledger that is away is waited for."""

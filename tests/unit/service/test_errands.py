@@ -19,9 +19,10 @@ def asked(errands: Errands, work) -> tuple[threading.Thread, list[object]]:
         except Exception as error:
             found.append(error)
 
-    thread = threading.Thread(target=ask)
+    before = errands._waiting.qsize()
+    thread = threading.Thread(target=ask, daemon=True)
     thread.start()
-    while thread.is_alive() and not errands.waiting:
+    while thread.is_alive() and errands._waiting.qsize() == before:
         thread.join(0.01)
     return thread, found
 
@@ -61,3 +62,14 @@ def test_nobody_waits_for_a_service_that_has_ended():
     assert isinstance(found[0], RefreshError)
     with pytest.raises(RefreshError):
         errands.ask(lambda: 1)
+
+
+def test_who_waited_too_long_keeps_nobody_else_from_being_told_of_the_end():
+    errands = Errands()
+    with pytest.raises(RefreshError, match="busy"):
+        errands.ask(lambda: 1, patience=0.01)
+    thread, found = asked(errands, lambda: 1)
+    errands.close()
+    thread.join(5)
+    assert isinstance(found[0], RefreshError)
+    assert found[0].code == "VK-SERVICE-ENDED"

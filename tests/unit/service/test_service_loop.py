@@ -74,3 +74,15 @@ def test_what_was_published_and_not_told_before_a_restart_is_told_after_it(runni
     assert caplog.text.count("full, 1 rows") == 1
     running.restarted().service().run(once=True)
     assert caplog.text.count("full, 1 rows") == 1
+
+
+def test_everything_is_closed_although_something_fails(running):
+    service = running.service()
+
+    def fail() -> None:
+        raise OSError("no")
+
+    running.errands.close = fail
+    with pytest.raises(OSError, match="no"):
+        service.run(once=True)
+    assert running.warehouse.closed
