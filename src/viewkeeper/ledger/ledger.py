@@ -363,13 +363,15 @@ class Ledger:
     # Sources, as last seen.
 
     def observe(self, versions: Mapping[str, SourceObservation]) -> None:
-        """Remember what the sources looked like. An observation older than the one there is ignored."""
+        """Remember what the sources looked like. An observation older than the one there is ignored, unless
+        that one lies ahead: it was made by a clock that was wrong."""
+        now = self._now()
         with self._database.writing() as connection:
             known = queries.observations(connection)
             for source, seen in versions.items():
                 if seen.observed_at.tzinfo is None:
                     raise LedgerError(f"The observation of {source} has a time without a zone")
-                if source in known and known[source].observed_at > seen.observed_at:
+                if source in known and seen.observed_at < known[source].observed_at <= now:
                     continue
                 connection.execute(delete(schema.observations).where(schema.observations.c.source == source))
                 connection.execute(

@@ -40,10 +40,12 @@ def try_again_at(failing: FailingView, settings: BackoffSettings) -> datetime | 
     return failing.failed_at + timedelta(seconds=pause_after(failing.failures, settings))
 
 
-def not_before(failing: FailingView, settings: BackoffSettings) -> float:
-    """The same as a moment of the schedule."""
+def not_before(failing: FailingView, settings: BackoffSettings, now: datetime) -> float:
+    """The same as a moment of the schedule; at once, if it failed by a clock that was ahead."""
     moment = try_again_at(failing, settings)
-    return math.inf if moment is None else moment.timestamp()
+    if moment is None:
+        return math.inf
+    return -math.inf if failing.failed_at > now else moment.timestamp()
 
 
 def code_of(reason: str) -> str:

@@ -6,7 +6,7 @@ It is read from the ledger at the start, so that a restart knows nearly as much;
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from viewkeeper.define.definitions import ViewDefinition
@@ -14,6 +14,7 @@ from viewkeeper.define.service_settings import BackoffSettings
 from viewkeeper.define.timing import Schedule, TargetLag, next_time
 from viewkeeper.events import Phase
 from viewkeeper.ledger import EpochRecord, FailingView, SourceObservation
+from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.library import Library
 from viewkeeper.service.backoff import not_before
 from viewkeeper.service.schedule import Demand
@@ -26,9 +27,11 @@ _CAUTION = 1.5
 
 
 class Memory:
-    """Moments are aware and in UTC."""
+    """Moments are aware and in UTC. One that lies ahead was told by a clock that was wrong, this one or that
+    of another machine: it counts as now, for a view that is fresh in the future would never be due."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], datetime] = utc_now) -> None:
+        self._now = clock
         self.fresh_at: dict[str, datetime] = {}
         self._started: dict[str, datetime] = {}
         self._seconds: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_LAST))
@@ -53,9 +56,10 @@ class Memory:
 
     def refreshed(self, views: Iterable[str], started: datetime) -> None:
         """These views show their sources as they were then, or later."""
+        began = min(started, self._now())
         for view in views:
-            self._started[view] = max(started, self._started.get(view, started))
-            self.fresh_at[view] = max(started, self.fresh_at.get(view, started))
+            self._started[view] = max(began, self._started.get(view, began))
+            self.fresh_at[view] = max(began, self.fresh_at.get(view, began))
 
     def looked(self, library: Library, observations: Mapping[str, SourceObservation]) -> None:
         """The sources were looked at: views that hold what was found are fresh as of then."""
@@ -77,6 +81,9 @@ class Memory:
             self.fresh_at[view] = max(moment, self.fresh_at.get(view, moment))
         for view in self.fresh_at.keys() - library.views.keys():
             del self.fresh_at[view]
+        now = self._now()
+        for moments in (self.fresh_at, self._started):
+            moments.update({view: min(moment, now) for view, moment in moments.items()})
 
     @property
     def overhead(self) -> float:
@@ -96,7 +103,7 @@ class Memory:
     ) -> list[Demand]:
         """The views as the schedule sees them; ``began``: when the service did, for views that were never
         refreshed and have nothing to be compared with."""
-        found = []
+        found, now = [], self._now()
         for name, view in library.views.items():
             lag, due, again = _timing(view.definition, self._started.get(name, began))
             failed = failing.get(name)
@@ -110,7 +117,7 @@ class Memory:
                     lag,
                     due,
                     again,
-                    float("-inf") if failed is None else not_before(failed, backoff),
+                    float("-inf") if failed is None else not_before(failed, backoff, now),
                     failed is not None,
                 )
             )

@@ -32,6 +32,7 @@ from viewkeeper.errors import (
 )
 from viewkeeper.events import Event
 from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.ledger import utc_now
 from viewkeeper.library import Library
 from viewkeeper.results import Epoch, epoch_of
 from viewkeeper.service.alerts import Troubles, messengers
@@ -102,7 +103,9 @@ class Service:
         """Somebody else has the lease: the definitions are applied when it is free."""
         self._told = 0
         """The last epoch of which it was told what it did."""
-        self._looked_at = 0.0
+        self._looked_at = datetime.fromtimestamp(0, timezone.utc)
+        self._looked = -math.inf
+        """The same by a clock that nobody sets."""
         self._failed_once = False
         self._busy = True
         self._soon = _JUST_NOW
@@ -204,14 +207,14 @@ class Service:
         self._errands.run()
         self._apply_changes()
         self._hear()
-        if time.time() >= self._looked_at + self._settings.poll:
+        if time.monotonic() >= self._looked + self._settings.poll:
             self._look()
         decision = self._decide()
-        if decision.views and time.time() > self._looked_at + _JUST_NOW:
+        if decision.views and time.monotonic() > self._looked + _JUST_NOW:
             self._look()  # what did not change need not be refreshed
             decision = self._decide()
         spared = [view for view in decision.views if self._is_fresh(view)]
-        self._memory.refreshed(spared, datetime.fromtimestamp(self._looked_at, timezone.utc))
+        self._memory.refreshed(spared, self._looked_at)
         self._forgive(spared)
         due = tuple(view for view in decision.views if view not in spared)
         self._busy = bool(due)
@@ -234,7 +237,7 @@ class Service:
 
     def _look(self) -> None:
         self._state.doing("looking at the sources")
-        self._looked_at = time.time()
+        self._looked_at, self._looked = utc_now(), time.monotonic()
         self.warehouse.look()
 
     def _decide(self) -> Decision:
@@ -249,7 +252,7 @@ class Service:
     def _is_fresh(self, view: str) -> bool:
         """Whether it showed what its sources held when they were last looked at."""
         fresh_at = self._memory.fresh_at.get(view)
-        return fresh_at is not None and fresh_at.timestamp() >= self._looked_at
+        return fresh_at is not None and fresh_at >= self._looked_at
 
     def _library(self) -> Library:
         return Library.of(*self._ledger.defined())
@@ -311,7 +314,7 @@ class Service:
     def _refresh(self, views: tuple[str, ...]) -> bool:
         """Run an epoch; whether something was published."""
         self._state.doing(f"refreshing {', '.join(views)}")
-        started = datetime.now(timezone.utc)
+        started = utc_now()
         try:
             epoch = self.warehouse.refresh(*views, on_error="skip")
         except LedgerError:

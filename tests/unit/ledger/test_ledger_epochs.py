@@ -462,7 +462,8 @@ def test_text_that_no_database_can_hold_is_refused(ledger: Ledger, text: str) ->
 
 def test_observations_keep_the_newest(ledger: Ledger, clock: Any) -> None:
     older = SourceObservation("1", clock.now, {"rows": 1})
-    newer = SourceObservation(None, clock.now + timedelta(seconds=1))
+    clock.advance(1)
+    newer = SourceObservation(None, clock.now)
     ledger.observe({"t": newer, "u": older})
     ledger.observe({"t": older})
     assert ledger.observations() == {"t": newer, "u": older}
@@ -471,6 +472,13 @@ def test_observations_keep_the_newest(ledger: Ledger, clock: Any) -> None:
     assert ledger.observations()["t"] == SourceObservation("2", newer.observed_at)
     with pytest.raises(LedgerError, match="without a zone"):
         ledger.observe({"t": SourceObservation("3", clock.now.replace(tzinfo=None))})
+
+
+def test_an_observation_that_lies_ahead_gives_way(ledger: Ledger, clock: Any) -> None:
+    ahead = SourceObservation("1", clock.now + timedelta(hours=1))
+    ledger.observe({"t": ahead})
+    ledger.observe({"t": SourceObservation("2", clock.now)})
+    assert ledger.observations()["t"].version == "2", "no clock that was right saw it then"
 
 
 @pytest.mark.parametrize(

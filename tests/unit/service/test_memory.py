@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -109,6 +110,28 @@ def test_a_schedule_counts_from_the_last_refresh_by_the_clock_of_the_definition(
     found = demands(memory, views)["a"]
     assert datetime.fromtimestamp(found.due_at, timezone.utc) == NOON + timedelta(hours=4)
     assert found.due_again_at - found.due_at == 86400
+
+
+def test_a_moment_that_lies_ahead_counts_as_now():
+    views = library(("a", {"s": "1"}, "x", TargetLag(60)), ("b", {"t": "1"}, "y", Schedule("0 18 * * *")))
+    now = [at(60)]
+    memory = Memory(lambda: now[0])
+    memory.refreshed(["a", "b"], at(600))
+    memory.looked(views, seen(s=("1", 600)))
+    assert memory.fresh_at == {"a": at(60), "b": at(60)}
+    now[0] = at(0)  # the clock was ahead, and was set
+    memory.looked(views, {})
+    assert memory.fresh_at == {"a": at(0), "b": at(0)}
+    assert demands(memory, views)["b"].due_at == (NOON + timedelta(hours=4)).timestamp()
+
+
+def test_who_failed_by_a_clock_that_was_ahead_is_tried_at_once():
+    views = library(("a", {"s": "1"}, "x", TargetLag(60)))
+    memory = Memory(lambda: at(0))
+    failed = FailingView("a", "d", 2, at(600), "why", suspended=False)
+    assert demands(memory, views, a=failed)["a"].not_before == -math.inf
+    suspended = FailingView("a", "d", 5, at(600), "why", suspended=True)
+    assert demands(memory, views, a=suspended)["a"].not_before == math.inf
 
 
 def test_who_failed_waits():
