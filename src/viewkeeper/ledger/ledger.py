@@ -15,7 +15,7 @@ the redo chores say what to finish; both can be done twice without harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -305,13 +305,21 @@ class Ledger:
                 connection.execute(delete(schema.failing).where(schema.failing.c.view.in_(wanted)))
 
     def troubles(self) -> dict[Trouble, str]:
-        """What somebody was told of and is not mended, as far as is known."""
+        """What somebody was told of, or is to be told, and is not mended, as far as is known."""
         with self._database.reading() as connection:
-            return queries.troubles(connection)
+            return {trouble: said for trouble, (said, _) in queries.troubles(connection).items()}
 
-    def note_troubles(self, known: Mapping[Trouble, str]) -> None:
-        """Remember what somebody was told of, in the place of what was remembered."""
-        rows = [{**asdict(trouble), "said": schema.storable(said)} for trouble, said in known.items()]
+    def untold(self) -> set[Trouble]:
+        """Those of them that somebody is still to be told of."""
+        with self._database.reading() as connection:
+            return {trouble for trouble, (_, told) in queries.troubles(connection).items() if not told}
+
+    def note_troubles(self, known: Mapping[Trouble, str], untold: Collection[Trouble] = ()) -> None:
+        """Remember what somebody was told of, and what not yet, in the place of what was remembered."""
+        rows = [
+            {**asdict(trouble), "said": schema.storable(said), "told": trouble not in untold}
+            for trouble, said in known.items()
+        ]
         with self._database.writing() as connection:
             connection.execute(delete(schema.troubles))
             if rows:

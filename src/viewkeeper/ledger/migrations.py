@@ -115,8 +115,11 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Migration(
         7,
-        "the last epoch of which it was told what it did",
-        ("CREATE TABLE vk_told (epoch_id BIGINT PRIMARY KEY)",),
+        "the last epoch of which it was told what it did, and troubles that are still to be told",
+        (
+            "CREATE TABLE vk_told (epoch_id BIGINT PRIMARY KEY)",
+            "ALTER TABLE vk_trouble ADD COLUMN told BOOLEAN NOT NULL DEFAULT TRUE",
+        ),
     ),
 )
 

@@ -332,11 +332,11 @@ def failing(connection: Connection) -> dict[str, FailingView]:
     return {row.view: FailingView(*row) for row in connection.execute(query)}
 
 
-def troubles(connection: Connection) -> dict[Trouble, str]:
-    """What somebody was told of, each with the words."""
+def troubles(connection: Connection) -> dict[Trouble, tuple[str, bool]]:
+    """What is not as it should be, each with the words, and whether somebody was told."""
     table = schema.troubles
     rows = connection.execute(select(table).order_by(table.c.kind, table.c.view, table.c.what))
-    return {Trouble(row.kind, row.view, row.what): row.said for row in rows}
+    return {Trouble(row.kind, row.view, row.what): (row.said, row.told) for row in rows}
 
 
 def told(connection: Connection) -> int | None:

@@ -255,6 +255,7 @@ troubles = Table(
     Column("view", Verbatim, primary_key=True),
     Column("what", Verbatim, primary_key=True),
     Column("said", Verbatim, nullable=False),
+    Column("told", Boolean, nullable=False, default=True),
 )
 
 told = Table(

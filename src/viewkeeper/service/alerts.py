@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from viewkeeper.service.outbox import Outbox
 from viewkeeper.service.posting import post_json
 
 _SAID = 500
+_MENDED = "mended: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,15 @@ class Alert:
 
 
 class Troubles:
-    """What is broken now, beginning with what was told before. Pure: it only says what is to be told."""
+    """What is broken now, beginning with what was known before. Pure: it only says what is to be told."""
 
-    def __init__(self, project: str, told: Mapping[Trouble, str] | None = None) -> None:
+    def __init__(
+        self, project: str, known: Mapping[Trouble, str] | None = None, untold: Iterable[Trouble] = ()
+    ) -> None:
         self._project = project
-        self._known: dict[Trouble, str] = dict(told or {})
+        self._known: dict[Trouble, str] = dict(known or {})
+        self.untold = set(untold)
+        """What is known, and could not be told."""
 
     def now(self, kind: str, broken: Mapping[Trouble, str], at: datetime) -> list[Alert]:
         """All that is broken of a kind, with a message each: what is new in it, and what is mended."""
@@ -61,7 +66,7 @@ class Troubles:
             if trouble not in known
         ]
         mended = [
-            self._alert("mended", trouble, f"mended: {said}", at)
+            self._alert("mended", trouble, f"{_MENDED}{said}", at)
             for trouble, said in known.items()
             if trouble not in broken
         ]
@@ -73,6 +78,20 @@ class Troubles:
     def known(self, kind: str | None = None) -> dict[Trouble, str]:
         """What is broken, all or of a kind, as far as was told."""
         return {trouble: said for trouble, said in self._known.items() if kind in (None, trouble.kind)}
+
+    def still(self, at: datetime) -> list[Alert]:
+        """What could not be told before."""
+        found = [self._alert("broken", trouble, self._known[trouble], at) for trouble in self.untold]
+        self.untold.clear()
+        return found
+
+    def take_back(self, alerts: Sequence[Alert]) -> None:
+        """These came to nobody, in the order in which they were to be told: they are still to be told."""
+        for alert in reversed(alerts):
+            trouble = Trouble(alert.kind, alert.view, alert.what)
+            if alert.state == "broken":
+                self.untold.add(trouble)
+            self._known.setdefault(trouble, alert.message.removeprefix(_MENDED))
 
     def _alert(self, state: str, trouble: Trouble, said: str, at: datetime) -> Alert:
         return Alert(
@@ -90,7 +109,9 @@ def messengers(
     settings: Sequence[AlertSettings], folder: Path, lost: Callable[[], None]
 ) -> list[Outbox[Alert]]:
     """Whoever is to be told, each with a queue of its own: one that hangs keeps nobody else waiting."""
-    return [Outbox("alert", _way(each, folder), lost, size=100) for each in settings]
+    return [
+        Outbox("alert", _way(each, folder), lost, size=100, patience=each.timeout) for each in settings
+    ]
 
 
 def _way(settings: AlertSettings, folder: Path) -> Callable[[Alert], None]:

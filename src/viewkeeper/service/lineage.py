@@ -181,4 +181,4 @@ def sink(settings: LineageSettings, folder: Path, lost: Callable[[], None]) -> O
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             post_json(settings.url, json.dumps(event).encode(), settings.timeout, headers)
 
-    return Outbox("lineage", deliver, lost)
+    return Outbox("lineage", deliver, lost, patience=settings.timeout)

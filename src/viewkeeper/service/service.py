@@ -94,7 +94,7 @@ class Service:
             namespace = self._settings.lineage.namespace or self._project.name
             self._receivers.append(Lineage(namespace, lambda: self._library().views, self._sink.put))
         self.warehouse = open_warehouse(self._project, self._receive)
-        troubles = Troubles(self._project.name, self._ledger.troubles())
+        troubles = Troubles(self._project.name, self._ledger.troubles(), self._ledger.untold())
         self._teller = Teller(state, troubles, told, self._ledger.note_troubles)
         self._seen = fingerprint(self._project)
         self._apply_at: float | None = 0.0
@@ -163,16 +163,17 @@ class Service:
             told = next((epoch.id for epoch in self._ledger.epochs(limit=1, plans=False)), 0)
             self._ledger.note_told(told)
         self._told = told
+        self._teller.begin()
         for name in self._ledger.view_names():
             epochs = self._ledger.epochs(view=name, limit=_LEARNED, plans=False)
             self._memory.learn([epoch for epoch in reversed(epochs) if epoch.id <= told])
 
     def _end(self) -> None:
         with ExitStack() as ends:  # each of them, from the last to the first, whatever the others do
+            ends.callback(self.warehouse.close)
             if self._sink is not None:
                 ends.callback(self._sink.close)
             ends.callback(self._teller.close)
-            ends.callback(self.warehouse.close)
             ends.callback(self._errands.close)
 
     def _guarded_cycle(self) -> float:

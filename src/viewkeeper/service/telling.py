@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 
@@ -30,13 +30,17 @@ class Teller:
         state: ServiceState,
         troubles: Troubles,
         messengers: Sequence[Outbox[Alert]],
-        remember: Callable[[Mapping[Trouble, str]], None],
+        remember: Callable[[Mapping[Trouble, str], Collection[Trouble]], None],
     ) -> None:
         self._state = state
         self._troubles = troubles
         self._messengers = messengers
         self._remember = remember
         self._to_remember = False
+
+    def begin(self) -> None:
+        """Tell what could not be told before a restart."""
+        self._send(self._troubles.still(datetime.now(timezone.utc)))
 
     def show(
         self, library: Library, failing: Mapping[str, FailingView], fresh_at: Mapping[str, datetime]
@@ -93,12 +97,18 @@ class Teller:
             self._tell("expectation", {**broken, Trouble("expectation", view): reason})
 
     def close(self) -> None:
-        """Tell what waits to be told."""
+        """Tell what waits to be told. What cannot be told before the end is told after a restart."""
         for messenger in self._messengers:
-            messenger.close()
+            left = messenger.close()
+            self._troubles.take_back(left)
+            self._to_remember |= bool(left)
+        self._note()
 
     def _tell(self, kind: str, broken: Mapping[Trouble, str]) -> None:
-        for alert in self._troubles.now(kind, broken, datetime.now(timezone.utc)):
+        self._send(self._troubles.now(kind, broken, datetime.now(timezone.utc)))
+
+    def _send(self, alerts: Sequence[Alert]) -> None:
+        for alert in alerts:
             self._to_remember = True
             level = logging.WARNING if alert.state == "broken" else logging.INFO
             logger.log(level, "%s", alert.message, extra={"view": alert.view})
@@ -111,7 +121,7 @@ class Teller:
         be told: so it comes last, and is tried again the next time if the ledger is away."""
         if self._to_remember:
             with suppress(LedgerError):
-                self._remember(self._troubles.known())
+                self._remember(self._troubles.known(), self._troubles.untold)
                 self._to_remember = False
 
 

@@ -32,6 +32,21 @@ def test_told_once_and_once_again_when_it_is_mended():
     assert troubles.now("lag", {}, NOW) == []
 
 
+def test_what_came_to_nobody_is_still_to_be_told():
+    troubles = Troubles("shop")
+    broken = troubles.now("lag", {LATE: "late"}, NOW)
+    troubles.take_back(broken)
+    assert Troubles("shop", troubles.known(), troubles.untold).still(NOW) == broken
+    assert troubles.still(NOW) == broken
+    assert troubles.still(NOW) == []
+    mended = troubles.now("lag", {}, NOW)
+    troubles.take_back(mended)
+    assert troubles.still(NOW) == []
+    assert troubles.now("lag", {}, NOW) == mended
+    troubles.take_back([*broken, *mended])
+    assert [*troubles.still(NOW), *troubles.now("lag", {}, NOW)] == [*broken, *mended]
+
+
 def test_a_command_gets_the_facts_and_no_shell_reads_them(tmp_path: Path):
     script = (
         "import json, os, sys; told = [json.load(sys.stdin), os.environ['VIEWKEEPER_ALERT_VIEW']]; "

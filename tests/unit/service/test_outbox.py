@@ -26,3 +26,22 @@ def test_a_sink_that_hangs_delays_nobody_and_what_is_lost_is_counted(caplog):
     assert caplog.text.count("too much waits") == 1, "not every time"
     stuck.set()
     outbox.close()
+
+
+def test_what_cannot_be_sent_before_the_end_is_counted_and_given_back(caplog):
+    stuck, lost = threading.Event(), list[int]()
+    outbox = Outbox("test", lambda item: (stuck.wait(20), None)[1], lambda: lost.append(1), 3, patience=0.1)
+    for each in range(3):
+        outbox.put(each)
+    assert outbox.close() == [0, 1, 2]
+    assert len(lost) == 3
+    assert "3 could not be sent before the end" in caplog.text
+    stuck.set()
+
+
+def test_a_delivery_gets_the_time_that_it_may_take():
+    got: list[int] = []
+    outbox = Outbox("test", lambda item: (time.sleep(5.2), got.append(item))[1], lambda: None, patience=10)
+    outbox.put(1)
+    assert outbox.close() == []
+    assert got == [1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import pytest
 
@@ -86,3 +87,23 @@ def test_everything_is_closed_although_something_fails(running):
     with pytest.raises(OSError, match="no"):
         service.run(once=True)
     assert running.warehouse.closed
+
+
+def test_an_alert_that_the_end_cut_off_is_told_after_a_restart(running):
+    settings = running.folder / "viewkeeper.yml"
+    before = settings.read_text()
+    settings.write_text(f"{before}  alerts: [{{command: [sleep, '60'], timeout: 1 second}}]\n")
+    running.warehouse.define("v")
+    running.warehouse.violations = {"sold": 3}
+    running.warehouse.applying = lambda: [f"refreshed v in epoch {running.warehouse.publish('v').id}"]
+    service = running.service()
+    (messenger,) = service._teller._messengers
+    messenger._deliver = lambda alert: time.sleep(10)  # longer than it may take
+    service.run(once=True)
+
+    settings.write_text(f"{before}  alerts: [{{command: [sh, -c, 'cat >> told']}}]\n")
+    running.restarted().service().run(once=True)
+    assert '"what": "sold"' in (running.folder / "told").read_text()
+    (running.folder / "told").unlink()
+    running.restarted().service().run(once=True)
+    assert not (running.folder / "told").exists(), "once"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import cast
 
@@ -40,7 +40,7 @@ def teller(recorder: Recorder) -> Teller:
 def made(recorder: Recorder, remembered: dict[Trouble, str]) -> Teller:
     """A teller that begins with what is remembered, and remembers there."""
 
-    def remember(known: Mapping[Trouble, str]) -> None:
+    def remember(known: Mapping[Trouble, str], untold: Collection[Trouble]) -> None:
         remembered.clear()
         remembered.update(known)
 
@@ -96,7 +96,7 @@ def test_who_is_told_is_told_although_the_ledger_cannot_remember_it(recorder):
     remembered: dict[Trouble, str] = {}
     away = True
 
-    def remember(known: Mapping[Trouble, str]) -> None:
+    def remember(known: Mapping[Trouble, str], untold: Collection[Trouble]) -> None:
         if away:
             raise LedgerError("the ledger is away")
         remembered.update(known)
