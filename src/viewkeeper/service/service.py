@@ -79,6 +79,7 @@ class Service:
         errands: Errands,
         listener: Callable[[Event], None] = lambda event: None,
     ) -> None:
+        self._seen = fingerprint(folder)  # before they are read: what is edited from here on comes later
         self._project = load_project(folder)
         self._settings = self._project.settings.service
         self._state = state
@@ -96,7 +97,6 @@ class Service:
         self.warehouse = open_warehouse(self._project, self._receive)
         troubles = Troubles(self._project.name, self._ledger.troubles(), self._ledger.untold())
         self._teller = Teller(state, troubles, told, self._ledger.note_troubles)
-        self._seen = fingerprint(self._project)
         self._apply_at: float | None = 0.0
         self._applying_failed = 0
         self._waits_to_apply = False
@@ -268,7 +268,7 @@ class Service:
     # Definitions.
 
     def _apply_changes(self) -> None:
-        seen = fingerprint(self._project)
+        seen = fingerprint(self._project.folder)
         if seen != self._seen:
             self._seen = seen
             self._apply_at = 0.0
@@ -282,7 +282,6 @@ class Service:
         self._apply_at, self._waits_to_apply = None, False
         try:
             project = self._project if at_start else load_project(self._project.folder)
-            seen = self._seen if at_start else fingerprint(project)  # what is edited from here on comes later
             for name in ("service", "connection"):
                 if getattr(project.settings, name) != getattr(self._project.settings, name):
                     logger.warning("%s: changed in viewkeeper.yml; restart the service for it", name)
@@ -290,7 +289,7 @@ class Service:
             self._log.over()
             for change in changes:
                 logger.info("%s", change)
-            self._project, self._seen = project, seen
+            self._project = project
             self._applying_failed = 0
         except LeaseError:
             self._apply_at, self._waits_to_apply = time.monotonic() + _BUSY_SECONDS, True

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 
 import pytest
 
+from viewkeeper.define.project import Project, load_project
 from viewkeeper.define.timing import TargetLag
 from viewkeeper.errors import LedgerError
 
@@ -107,3 +109,41 @@ def test_an_alert_that_the_end_cut_off_is_told_after_a_restart(running):
     (running.folder / "told").unlink()
     running.restarted().service().run(once=True)
     assert not (running.folder / "told").exists(), "once"
+
+
+@pytest.mark.parametrize("at_start", [True, False], ids=["at the start", "later"])
+def test_what_is_edited_while_it_is_read_is_applied_too(running, monkeypatch, at_start):
+    view = running.folder / "transformations" / "orders_by_day.sql"
+    text = view.read_text()
+    editing = at_start
+
+    def load(folder: Path) -> Project:
+        nonlocal editing
+        found = load_project(folder)
+        if editing:
+            editing = False
+            view.write_text(f"{text}\n-- edited a moment later")
+        return found
+
+    def look() -> None:
+        nonlocal editing
+        if not at_start and view.read_text() == text:
+            editing = True
+            view.write_text(f"{text}\n-- edited")
+        elif not editing:
+            looked.append(1)
+            if len(looked) == 3:
+                running.stop.set()
+
+    looked: list[int] = []
+    applied: list[str] = []
+
+    def apply(project: Project) -> list[str]:
+        applied.append(project.statements[-1].sql)
+        return []
+
+    monkeypatch.setattr("viewkeeper.service.service.load_project", load)
+    monkeypatch.setattr(running.warehouse, "apply", apply)
+    running.warehouse.looking = look
+    running.service().run()
+    assert len(applied) == (2 if at_start else 3)
