@@ -177,10 +177,10 @@ class Ledger:
         with self._database.reading() as connection:
             return queries.every_state(connection)
 
-    def publications(self) -> dict[int, datetime]:
-        """When each epoch was published."""
+    def publications(self, only: Collection[int] | None = None) -> dict[int, datetime]:
+        """When each epoch was published, or each of some."""
         with self._database.reading() as connection:
-            return queries.publications(connection)
+            return queries.publications(connection, only)
 
     # The lease.
 

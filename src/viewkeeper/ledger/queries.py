@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -98,10 +98,12 @@ def every_state(connection: Connection) -> tuple[ViewState, ...]:
     )
 
 
-def publications(connection: Connection) -> dict[int, datetime]:
-    """When each epoch was published."""
-    rows = connection.execute(select(schema.epochs.c.id, schema.epochs.c.published_at))
-    return {row.id: row.published_at for row in rows}
+def publications(connection: Connection, only: Collection[int] | None = None) -> dict[int, datetime]:
+    """When each epoch was published, or each of some."""
+    query = select(schema.epochs.c.id, schema.epochs.c.published_at)
+    if only is not None:
+        query = query.where(schema.epochs.c.id.in_(only))
+    return {row.id: row.published_at for row in connection.execute(query)}
 
 
 def epochs(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -31,10 +31,10 @@ class _Conditions(Collector):
         target = _per_view("view_target_lag_seconds", "How far a view is allowed to be behind.")
         failures = _per_view("view_failures", "How many refreshes of a view failed in a row.")
         suspended = _per_view("view_suspended", "1 if a view is left alone until it is resumed.")
-        now = time.time()
+        now = datetime.now(timezone.utc)
         for name, view in self.views.items():
-            if view.fresh_at is not None:
-                lag.add_metric([name], max(0.0, now - view.fresh_at.timestamp()))
+            if (behind := view.lag_seconds(now)) is not None:
+                lag.add_metric([name], behind)
             if view.target_lag is not None:
                 target.add_metric([name], view.target_lag)
             failures.add_metric([name], view.failures)

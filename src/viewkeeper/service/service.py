@@ -164,9 +164,11 @@ class Service:
             self._ledger.note_told(told)
         self._told = told
         self._teller.begin()
-        for name in self._ledger.view_names():
+        library = self._library()
+        for name in library.views:
             epochs = self._ledger.epochs(view=name, limit=_LEARNED, plans=False)
             self._memory.learn([epoch for epoch in reversed(epochs) if epoch.id <= told])
+        self._memory.looked(library, self._ledger.observations())
 
     def _end(self) -> None:
         with ExitStack() as ends:  # each of them, from the last to the first, whatever the others do
@@ -212,17 +214,16 @@ class Service:
             self._look()
         decision = self._decide()
         if decision.views and time.monotonic() > self._looked + _JUST_NOW:
-            self._look()  # what did not change need not be refreshed
+            self._look()  # what did not change need not be refreshed, and is not late
             decision = self._decide()
+        self._show()
         spared = [view for view in decision.views if self._is_fresh(view)]
         self._memory.refreshed(spared, self._looked_at)
         self._forgive(spared)
         due = tuple(view for view in decision.views if view not in spared)
         self._busy = bool(due)
         if due:
-            published = self._refresh(due)
-            self._teller.show(self._library(), self._ledger.failing(), self._memory.fresh_at)
-            return 0.0 if published else _JUST_NOW
+            return 0.0 if self._refresh(due) else _JUST_NOW
         self._state.doing("waiting")
         if spared:
             return self._soon
@@ -244,11 +245,18 @@ class Service:
     def _decide(self) -> Decision:
         library, failing = self._library(), self._ledger.failing()
         self._memory.looked(library, self._ledger.observations())
-        self._teller.show(library, failing, self._memory.fresh_at)
         demands = self._memory.demands(library, failing, self._settings.backoff, self._state.started_at)
         lags = [each.lag for each in demands if each.lag is not None]
         self._soon = min(self._settings.poll, max(_JUST_NOW, min(lags, default=math.inf) / 4))
         return decide(demands, time.time(), self._memory.overhead)
+
+    def _show(self) -> None:
+        """How the views are, as far as is known."""
+        library = self._library()
+        empty = {name: state.epoch for name, state in library.states.items() if state.snapshot is None}
+        published = self._ledger.publications(empty.values()) if empty else {}
+        awaited = {name: published[epoch] for name, epoch in empty.items()}
+        self._teller.show(library, self._ledger.failing(), self._memory.fresh_at, awaited)
 
     def _is_fresh(self, view: str) -> bool:
         """Whether it showed what its sources held when they were last looked at."""

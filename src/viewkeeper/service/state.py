@@ -21,17 +21,16 @@ class ViewCondition:
     suspended: bool = False
     reason: str | None = None
     awaited_since: datetime | None = None
-    """From when on it could have had rows: since the service began."""
+    """Since when it waits for its first rows."""
 
     def lag_seconds(self, now: datetime) -> float | None:
-        """How far it may be behind; ``None`` before it has rows."""
-        return None if self.fresh_at is None else max(0.0, (now - self.fresh_at).total_seconds())
+        """How far it may be behind; before it has rows, how long it has waited for them."""
+        since = self.fresh_at or self.awaited_since
+        return None if since is None else max(0.0, (now - since).total_seconds())
 
     def is_late(self, now: datetime) -> bool:
         """Whether it is further behind than it may be."""
-        since = self.fresh_at or self.awaited_since
-        behind = 0.0 if since is None else (now - since).total_seconds()
-        return self.target_lag is not None and behind > self.target_lag
+        return self.target_lag is not None and (self.lag_seconds(now) or 0.0) > self.target_lag
 
 
 @dataclass

@@ -43,9 +43,13 @@ class Teller:
         self._send(self._troubles.still(datetime.now(timezone.utc)))
 
     def show(
-        self, library: Library, failing: Mapping[str, FailingView], fresh_at: Mapping[str, datetime]
+        self,
+        library: Library,
+        failing: Mapping[str, FailingView],
+        fresh_at: Mapping[str, datetime],
+        awaited: Mapping[str, datetime],
     ) -> None:
-        """How the views are now."""
+        """How the views are now. ``awaited``: since when those without rows are to have some."""
         conditions = {}
         for name, view in library.views.items():
             if view.hidden:
@@ -57,7 +61,7 @@ class Teller:
                 failed.failures if failed else 0,
                 failed is not None and failed.suspended,
                 failed.reason if failed else None,
-                self._state.started_at,
+                awaited.get(name, self._state.started_at),
             )
         self._state.show(conditions)
         self.tell_who_is_late()
@@ -135,6 +139,5 @@ def _late(conditions: Mapping[str, ViewCondition]) -> dict[Trouble, str]:
 
 
 def _how_late(name: str, found: ViewCondition, now: datetime) -> str:
-    lag = found.lag_seconds(now)
-    behind = "has no rows yet" if lag is None else f"is {show_interval(lag)} behind"
+    behind = f"is {show_interval(found.lag_seconds(now) or 0)} behind" if found.fresh_at else "has no rows yet"
     return f"{name} {behind}; its target lag is {show_interval(found.target_lag or 0)}"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from toy import ToyWarehouse
 
 from viewkeeper.define.project import Project, load_project
 from viewkeeper.define.timing import TargetLag
-from viewkeeper.errors import LedgerError
+from viewkeeper.errors import LedgerError, RefreshError
+from viewkeeper.ledger import SourceObservation
+from viewkeeper.ledger.ledger import utc_now
 
 
 @pytest.fixture(autouse=True)
@@ -147,3 +154,60 @@ def test_what_is_edited_while_it_is_read_is_applied_too(running, monkeypatch, at
     running.warehouse.looking = look
     running.service().run()
     assert len(applied) == (2 if at_start else 3)
+
+
+@contextmanager
+def earlier(running, hours: float) -> Iterator[ToyWarehouse]:
+    """The warehouse, as long ago."""
+    then = utc_now() - timedelta(hours=hours)
+    with running.open(lambda: then) as ledger:
+        yield ToyWarehouse(ledger)
+
+
+def test_after_a_restart_a_view_is_as_fresh_as_its_sources_were_last_seen(running, caplog):
+    with earlier(running, hours=1) as wh:
+        wh.define("v", TargetLag(1800))
+    seen_at = utc_now() - timedelta(seconds=60)
+    running.warehouse.ledger.observe({"s": SourceObservation("1", seen_at)})
+    running.warehouse.version = 2
+    running.service().run(once=True)
+    assert "behind" not in caplog.text
+    assert running.state.views["v"].fresh_at == seen_at
+
+
+def test_a_view_whose_source_stood_still_is_not_late_after_a_long_epoch(running, caplog):
+    wh = running.warehouse
+    wh.define("slow", TargetLag(1))
+    wh.define("other", TargetLag(2), table="t")
+    epochs: list[tuple[str, ...]] = []
+
+    def look() -> None:
+        wh.version = 2
+        if epochs:
+            running.stop.set()
+
+    def refresh(views: tuple[str, ...]) -> None:
+        epochs.append(views)
+        time.sleep(2.5)
+
+    wh.looking, wh.refreshing = look, refresh
+    running.service().run()
+    assert epochs == [("slow",)]
+    assert "other is" not in caplog.text
+
+
+def test_a_view_that_waits_for_its_first_rows_is_late_over_a_restart(running, caplog):
+    with earlier(running, hours=1) as wh:
+        wh.define("v", TargetLag(60), filled=False)
+
+    def refresh(views: tuple[str, ...]) -> None:
+        raise RefreshError("no", view="v")
+
+    running.warehouse.refreshing = refresh
+    assert not running.service().run(once=True).ok
+    assert "v has no rows yet" in caplog.text
+    again = running.restarted()
+    again.warehouse.refreshing = refresh
+    again.service().run(once=True)
+    assert "mended" not in caplog.text
+    assert re.search(r'lag_seconds{view="v"} 36\d\d\.', again.state.metrics.text().decode())
