@@ -74,16 +74,16 @@ class Memory:
                 else:
                     seen = observations.get(table)
                     moments.append(seen.observed_at if seen is not None and seen.version == held else None)
-            known = [moment for moment in moments if moment is not None]
-            if state.snapshot is not None and known and len(known) == len(moments):
-                fresh[view] = min(known)
+            told = [moment for moment in moments if moment is not None]
+            if state.snapshot is not None and told and len(told) == len(moments):
+                fresh[view] = min(told)
         for view, moment in fresh.items():
             self.fresh_at[view] = max(moment, self.fresh_at.get(view, moment))
         for view in self.fresh_at.keys() - library.views.keys():
             del self.fresh_at[view]
         now = self._now()
-        for moments in (self.fresh_at, self._started):
-            moments.update({view: min(moment, now) for view, moment in moments.items()})
+        for known in (self.fresh_at, self._started):
+            known.update({view: min(moment, now) for view, moment in known.items()})
 
     @property
     def overhead(self) -> float:
