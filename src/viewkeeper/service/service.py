@@ -128,7 +128,7 @@ class Service:
                 if once and (self._errors or not (self._busy or self._waits_to_apply)):
                     break
                 self._wait(pause)
-            return Ended(not (once and (self._failed_once or self._errors)))
+            return Ended(not (once and (self._failed_once or self._errors or self._leaves_alone())))
         except Exception as error:
             if isinstance(error, ViewkeeperError):
                 raise
@@ -257,6 +257,13 @@ class Service:
         published = self._ledger.publications(empty.values()) if empty else {}
         awaited = {name: published[epoch] for name, epoch in empty.items()}
         self._teller.show(library, self._ledger.failing(), self._memory.fresh_at, awaited)
+
+    def _leaves_alone(self) -> bool:
+        """Whether a view that is to be kept fresh is not, because it, or one that it reads, failed or is
+        paused."""
+        library = self._library()
+        timed = [name for name, view in library.views.items() if view.definition.timing is not None]
+        return not library.graph.closure(timed).isdisjoint(self._ledger.failing())
 
     def _is_fresh(self, view: str) -> bool:
         """Whether it showed what its sources held when they were last looked at."""

@@ -211,3 +211,13 @@ def test_a_view_that_waits_for_its_first_rows_is_late_over_a_restart(running, ca
     again.service().run(once=True)
     assert "mended" not in caplog.text
     assert re.search(r'lag_seconds{view="v"} 36\d\d\.', again.state.metrics.text().decode())
+
+
+@pytest.mark.parametrize(("timed", "ok"), [("reader", False), (None, True)])
+def test_once_is_not_well_while_a_view_that_somebody_waits_for_is_left_alone(running, timed, ok):
+    wh = running.warehouse
+    wh.define("read")
+    wh.define("reader", TargetLag(3600) if timed else None, table="read")
+    (definition_id,) = [view.definition_id for view in wh.ledger.views() if view.name == "read"]
+    wh.ledger.note_failure("read", definition_id, "[VK-X] no", suspend_after=1)
+    assert running.service().run(once=True).ok is ok
