@@ -19,6 +19,7 @@ from viewkeeper.analyse.reading import Referee, analyse
 from viewkeeper.define.clock import CLOCK, FUNCTIONS, NOW, clock_table
 from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.sources import SOURCES
+from viewkeeper.define.timing import Schedule, read_zone
 from viewkeeper.errors import DefinitionError
 from viewkeeper.execute.engine import Engine
 from viewkeeper.expecting import with_expectations
@@ -336,3 +337,19 @@ def refuse_reserved(definition: ViewDefinition) -> None:
             code="VK-RESERVED-NAME",
             hint="Choose another name for the view.",
         )
+
+
+def refuse_timeless(definition: ViewDefinition) -> None:
+    """Raise if nobody can say when the view's schedule comes round: it goes by the clock of a session whose
+    time zone is known to Spark alone."""
+    timing = definition.timing
+    if not isinstance(timing, Schedule):
+        return
+    try:
+        read_zone(timing.time_zone or definition.session.time_zone)
+    except ValueError as error:
+        raise DefinitionError(
+            f"the schedule of {show_path(definition.name)}: {error}",
+            code="VK-TIMING",
+            hint="Write AT TIME ZONE 'Europe/Berlin' behind the schedule, or set spark.sql.session.timeZone.",
+        ) from error

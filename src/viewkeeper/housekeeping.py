@@ -12,7 +12,7 @@ from viewkeeper.algebra.relations import Moment, Relation, Scan, TableAt
 from viewkeeper.altering import Altering
 from viewkeeper.define.clock import is_clock, literal
 from viewkeeper.define.timing import Timing
-from viewkeeper.defining import relaid
+from viewkeeper.defining import refuse_timeless, relaid
 from viewkeeper.epochs import EpochRunner
 from viewkeeper.errors import RefreshError
 from viewkeeper.events import Event
@@ -65,6 +65,7 @@ class Housekeeping:
         if known.definition.timing == timing:
             return None
         definition = replace(known.definition, timing=timing)
+        refuse_timeless(definition)
         after = replace(known, definition_id=uuid.uuid4().hex, definition=definition)
         return self._altered(library, after, "how fresh it is to be was set")
 

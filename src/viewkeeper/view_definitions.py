@@ -11,7 +11,7 @@ from viewkeeper.analyse.statements import CreateView
 from viewkeeper.declaring import declared_sources, source_of, with_siblings
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.timing import Timing
-from viewkeeper.defining import Resolver, refuse_reserved
+from viewkeeper.defining import Resolver, refuse_reserved, refuse_timeless
 from viewkeeper.errors import DefinitionError, RefreshError, SourceError
 from viewkeeper.hidden_views import define_with_state, unread
 from viewkeeper.ledger.records import EpochRecord, Lease
@@ -61,6 +61,7 @@ class ViewDefinitions:
         definitions = [(statement, self.definition(statement)) for statement in statements]
         for _, definition in definitions:
             refuse_reserved(definition)
+            refuse_timeless(definition)
         with self._shop.lease() as lease:
             before = library = self._shop.library()
             if (retimed := _only_retimed(before, definitions)) is not None:

@@ -36,6 +36,9 @@ class Memory:
         self._started: dict[str, datetime] = {}
         self._seconds: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_LAST))
         self._overheads: deque[float] = deque(maxlen=_LAST)
+        self.timeless: dict[str, str] = {}
+        """Views whose schedule cannot be followed here, and why: on this machine the time zone is not known.
+        They are refreshed with the views that read them."""
 
     def learn(self, epochs: Sequence[EpochRecord]) -> None:
         """Take in published epochs, oldest first. Those that did not look at the sources say nothing: views
@@ -104,8 +107,13 @@ class Memory:
         """The views as the schedule sees them; ``began``: when the service did, for views that were never
         refreshed and have nothing to be compared with."""
         found, now = [], self._now()
+        self.timeless = {}
         for name, view in library.views.items():
-            lag, due, again = _timing(view.definition, self._started.get(name, began))
+            try:
+                lag, due, again = _timing(view.definition, self._started.get(name, began))
+            except ValueError as error:
+                lag, due, again = None, None, None
+                self.timeless[name] = str(error)
             failed = failing.get(name)
             empty = library.states[name].snapshot is None
             found.append(

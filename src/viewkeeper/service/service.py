@@ -52,6 +52,14 @@ logger = logging.getLogger("viewkeeper.service")
 OpenWarehouse = Callable[[Project, Callable[[Event], None]], Warehouse]
 
 _HOLDER = re.compile(r".*@(?P<host>.+) pid (?P<pid>\d+)")
+_SPARK_GONE = {
+    "Py4JError",
+    "Py4JNetworkError",
+    "SparkConnectException",
+    "SparkConnectGrpcException",
+    "_InactiveRpcError",
+    "_MultiThreadedRendezvous",
+}
 _BUSY_SECONDS = 2.0
 _JUST_NOW = 1.0
 _LISTENS_SECONDS = 0.2
@@ -106,6 +114,7 @@ class Service:
         self._looked_at = datetime.fromtimestamp(0, timezone.utc)
         self._looked = -math.inf
         """The same by a clock that nobody sets."""
+        self._timeless: set[str] = set()
         self._failed_once = False
         self._busy = True
         self._soon = _JUST_NOW
@@ -130,7 +139,7 @@ class Service:
                 self._wait(pause)
             return Ended(not (once and (self._failed_once or self._errors or self._leaves_alone())))
         except Exception as error:
-            if isinstance(error, ViewkeeperError):
+            if not _is_spark_gone(error):
                 raise
             raise SetupError(
                 f"Spark does not answer any more: {_told(error)}",
@@ -246,9 +255,19 @@ class Service:
         library, failing = self._library(), self._ledger.failing()
         self._memory.looked(library, self._ledger.observations())
         demands = self._memory.demands(library, failing, self._settings.backoff, self._state.started_at)
+        self._tell_timeless()
         lags = [each.lag for each in demands if each.lag is not None]
         self._soon = min(self._settings.poll, max(_JUST_NOW, min(lags, default=math.inf) / 4))
         return decide(demands, time.time(), self._memory.overhead)
+
+    def _tell_timeless(self) -> None:
+        """Of views whose schedule cannot be followed: once, and that is not well."""
+        for view in self._memory.timeless.keys() - self._timeless:
+            self._failed_once = True
+            self._state.metrics.failed(view, "VK-TIMING")
+            said = {"view": view, "code": "VK-TIMING"}
+            logger.error("its schedule is not followed: %s", self._memory.timeless[view], extra=said)
+        self._timeless = set(self._memory.timeless)
 
     def _show(self) -> None:
         """How the views are, as far as is known."""
@@ -423,6 +442,12 @@ def _shown(library: Library, views: Iterable[str]) -> list[str]:
         else:
             found[view] = None
     return list(found)
+
+
+def _is_spark_gone(error: Exception) -> bool:
+    """Whether it is the way to Spark that broke, and not what was asked of it; by the names of py4j's and
+    Spark Connect's errors, which whoever works with the one need not have of the other."""
+    return isinstance(error, ConnectionError) or type(error).__name__ in _SPARK_GONE
 
 
 def _told(error: Exception) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from viewkeeper.analyse.statements import CreateView, RetimeView, parse_statement
+from viewkeeper.define.definitions import SessionPins, ViewDefinition
 from viewkeeper.define.timing import (
     Schedule,
     TargetLag,
@@ -18,7 +20,11 @@ from viewkeeper.define.timing import (
     read_zone,
     show_interval,
 )
+from viewkeeper.defining import refuse_timeless
 from viewkeeper.errors import DefinitionError
+from viewkeeper.housekeeping import Housekeeping
+from viewkeeper.ledger import Ledger, sqlite_url
+from viewkeeper.testing.ledgers import PaperWarehouse
 
 
 @given(st.integers(1, 366 * 86400))
@@ -119,3 +125,25 @@ def test_altering_how_fresh_a_view_is():
     assert parse_statement("ALTER MATERIALIZED VIEW v UNSET SCHEDULE") == RetimeView(("v",), None)
     with pytest.raises(DefinitionError, match="TBLPROPERTIES, TARGET LAG or SCHEDULE CRON"):
         parse_statement("ALTER MATERIALIZED VIEW v SET LAG '1 minute'")
+
+
+def test_a_schedule_goes_by_a_clock_that_is_known():
+    def scheduled(zone: str | None, session: str) -> ViewDefinition:
+        schedule = Schedule("0 6 * * *", zone)
+        return ViewDefinition(("v",), "", SessionPins("lake", (), session), timing=schedule)
+
+    refuse_timeless(scheduled(None, "Europe/Berlin"))
+    refuse_timeless(scheduled("Europe/Berlin", "JST"))
+    with pytest.raises(DefinitionError, match="no time zone 'JST'") as raised:
+        refuse_timeless(scheduled(None, "JST"))
+    assert raised.value.code == "VK-TIMING"
+
+
+def test_a_schedule_that_is_set_later_does_so_too(tmp_path):
+    with Ledger.open(sqlite_url(tmp_path / "ledger.db")) as ledger:
+        paper = PaperWarehouse(ledger)
+        paper.define()
+        house = Housekeeping(ledger, *cast("Any", (None, None, None, None)))
+        (name, *_) = ledger.view_names()
+        with pytest.raises(DefinitionError, match="no time zone 'JST'"):
+            house.retime(name, Schedule("0 6 * * *", "JST"))

@@ -11,11 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from toy import ToyWarehouse
 
 from viewkeeper.define.project import Project, load_project
-from viewkeeper.define.timing import TargetLag
-from viewkeeper.errors import LedgerError, RefreshError
+from viewkeeper.define.timing import Schedule, TargetLag
+from viewkeeper.errors import LedgerError, RefreshError, SetupError
 from viewkeeper.ledger import SourceObservation
 from viewkeeper.ledger.ledger import utc_now
 
@@ -221,3 +222,30 @@ def test_once_is_not_well_while_a_view_that_somebody_waits_for_is_left_alone(run
     (definition_id,) = [view.definition_id for view in wh.ledger.views() if view.name == "read"]
     wh.ledger.note_failure("read", definition_id, "[VK-X] no", suspend_after=1)
     assert running.service().run(once=True).ok is ok
+
+
+def test_what_nobody_foresaw_is_told_as_what_it_is(running):
+    def look() -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    running.warehouse.looking = look
+    with pytest.raises(ZeroDivisionError):
+        running.service().run()
+
+
+def test_a_spark_that_is_gone_is_told_as_that(running):
+    def look() -> None:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    running.warehouse.looking = look
+    with pytest.raises(SetupError) as gone:
+        running.service().run()
+    assert gone.value.code == "VK-SPARK-GONE"
+
+
+def test_a_schedule_that_cannot_be_followed_here_stops_no_other_view(running, caplog):
+    running.warehouse.define("v", Schedule("0 6 * * *"), time_zone="JST")
+    running.warehouse.define("w", TargetLag(60))
+    assert not running.service().run(once=True).ok
+    assert caplog.text.count("its schedule is not followed: there is no time zone 'JST'") == 1
+    assert running.state.views["w"].fresh_at is not None
