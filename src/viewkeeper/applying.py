@@ -38,14 +38,19 @@ def apply_project(maintainer: Maintainer, project: Project, *, prune: bool, dry_
     done = _apply_sources(maintainer, project, dry_run=dry_run)
     wanted = _wanted(maintainer, project)
     library = maintainer.shop.library()
-    for name in _in_order(wanted):
-        change = _change(library, wanted[name])
-        if change is None:
-            continue
-        if not dry_run and change == RETIMED:
-            maintainer.views.retime(name, wanted[name].definition.timing)
+    changes = {name: change for name in _in_order(wanted) if (change := _change(library, wanted[name]))}
+    made = {
+        name: replace(wanted[name].statement, replace=True)
+        for name, change in changes.items()
+        if change != RETIMED
+    }
+    if not dry_run and len(changes) > 1:  # a mistake in one of them leaves all as they are
+        maintainer.views.check(tuple(made.values()))
+    for name, change in changes.items():
+        if not dry_run and name in made:
+            maintainer.views.create(made[name])
         elif not dry_run:
-            maintainer.views.create(replace(wanted[name].statement, replace=True))
+            maintainer.views.retime(name, wanted[name].definition.timing)
         done.append(f"{change} {name}")
     views = [name for name, view in library.views.items() if not (view.hidden or is_base_view(view))]
     unwanted = [name for name in views if name not in wanted]

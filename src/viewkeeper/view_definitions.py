@@ -58,23 +58,12 @@ class ViewDefinitions:
     def create(self, *statements: CreateView) -> EpochRecord | None:
         """Define views and fill them, all in one epoch; ``None`` when they are all there already and IF NOT
         EXISTS was said."""
-        definitions = [(statement, self.definition(statement)) for statement in statements]
-        for _, definition in definitions:
-            refuse_reserved(definition)
-            refuse_timeless(definition)
+        definitions = self._definitions(statements)
         with self._shop.lease() as lease:
-            before = library = self._shop.library()
+            before = self._shop.library()
             if (retimed := _only_retimed(before, definitions)) is not None:
                 return self._shop.housekeeping(lease).retime(*retimed)
-            defined: dict[str, KnownView] = {}
-            for statement, definition in definitions:
-                if not self._is_wanted(before, statement, definition):
-                    continue
-                made = define_with_state(self._shop.engine, library, definition)
-                library = library.with_views(*made)
-                followers = self.followers(library, [each.name for each in made if each.name in before.views])
-                defined.update({each.name: each for each in (*made, *followers)})
-                library = library.with_views(*followers)
+            library, defined = self._analysed(before, definitions)
             if not defined:
                 return None
             without_data = not all(statement.with_data for statement in statements)
@@ -87,6 +76,32 @@ class ViewDefinitions:
             views = tuple(view for name, view in defined.items() if name not in unused)
             change = Redefinition(views, drop=unused, without_data=without_data)
             return self._define_swept(lease, before, change)
+
+    def check(self, statements: Sequence[CreateView]) -> None:
+        """Raise if these views, in this order, cannot be defined. Nothing is done."""
+        self._analysed(self._shop.library(), self._definitions(statements))
+
+    def _definitions(self, statements: Sequence[CreateView]) -> list[tuple[CreateView, ViewDefinition]]:
+        definitions = [(statement, self.definition(statement)) for statement in statements]
+        for _, definition in definitions:
+            refuse_reserved(definition)
+            refuse_timeless(definition)
+        return definitions
+
+    def _analysed(
+        self, before: Library, definitions: Sequence[tuple[CreateView, ViewDefinition]]
+    ) -> tuple[Library, dict[str, KnownView]]:
+        """The views that are to be defined, with those that hang on them; and the library with all of them."""
+        library, defined = before, dict[str, KnownView]()
+        for statement, definition in definitions:
+            if not self._is_wanted(before, statement, definition):
+                continue
+            made = define_with_state(self._shop.engine, library, definition)
+            library = library.with_views(*made)
+            followers = self.followers(library, [each.name for each in made if each.name in before.views])
+            defined.update({each.name: each for each in (*made, *followers)})
+            library = library.with_views(*followers)
+        return library, defined
 
     def _brought_up(self, lease: Lease, names: Sequence[str]) -> EpochRecord | None:
         """Refresh views that were defined anew with the rows they had. They are published: what fails now is

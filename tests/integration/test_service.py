@@ -20,6 +20,7 @@ import pytest
 from world import assert_tidy, ledger_of
 
 from viewkeeper.cli.commands import open_warehouse as open_project
+from viewkeeper.errors import DefinitionError
 from viewkeeper.service.errands import Errands
 from viewkeeper.service.logs import EventLog
 from viewkeeper.service.service import Service
@@ -294,3 +295,19 @@ def test_the_console_asks_the_service(shop, run, monkeypatch):
     assert not wh.status()[0].suspended
     assert service.end() == 0
     assert_tidy(wh)
+
+
+def test_a_mistake_in_one_file_changes_no_view(shop, in_process):
+    folder, wh = shop
+    in_process()
+    before = wh.history()[0].id
+    (folder / "views" / "totals.sql").write_text(TOTALS.replace("sum(qty)", "count(*)"))
+    (folder / "views" / "shares.sql").write_text(SHARES.replace("store", "shop"))
+    (folder / "views" / "of_shares.sql").write_text("CREATE MATERIALIZED VIEW of_shares AS SELECT * FROM shares")
+    with pytest.raises(DefinitionError, match="shop"):
+        in_process()
+    assert (wh.views(), wh.history()[0].id) == (["lake.default.totals"], before)
+    (folder / "views" / "shares.sql").write_text(SHARES)
+    in_process()
+    assert len(wh.views()) == 3
+    assert all(each.ok for each in wh.verify())

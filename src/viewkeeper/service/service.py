@@ -335,7 +335,7 @@ class Service:
         except (DefinitionError, SetupError) as error:
             if at_start:
                 raise
-            logger.error("the definitions are left as they were: %s", error, extra={"code": error.code})
+            logger.error("the views are left as they were: %s", error, extra={"code": error.code})
         except ViewkeeperError as error:
             self._applying_failed += 1
             self._failed_once = True
