@@ -22,8 +22,9 @@ from viewkeeper.cli.tables import (
     upkeep_table,
     verification_table,
 )
-from viewkeeper.define.project import Project, find_project, load_project, replace_query
+from viewkeeper.define.project import Project, find_project, load_project
 from viewkeeper.define.template import init_project
+from viewkeeper.editing import replace_query
 from viewkeeper.events import Event
 from viewkeeper.plan.prices import rates_as_json
 from viewkeeper.plan.situation import Aggregates, Joins, Options
@@ -121,19 +122,22 @@ def explain(output: Output, folder: Path | None, view: str) -> int:
 
 
 def extend_lattice(output: Output, folder: Path | None, *, apply: bool) -> int:
-    """Propose lattice-friendly changes, or make them in the project's files."""
+    """Propose lattice-friendly changes, or make them in the project's files; 1 if one is in none of them."""
     project = _project(folder)
     with opened_overview(project.folder) as (_, overview):
         found = overview.lattice_extensions(project)
         queries = {each.view: overview.query_of(each.view) for each in found}
     told = [str(each) for each in found] or ["Nothing to add: see `dependencies:` in viewkeeper.yml."]
+    left = []
     if apply:
         for each in found:
-            changed = replace_query(project, queries[each.view], each.query)
-            told.append(f"changed {changed}" if changed else f"{each.view} is in no file of the project")
-        told += ["`viewkeeper refresh` applies it."] if found else []
-    output.answer({"extensions": [asdict(each) for each in found], "applied": apply}, "\n\n".join(told))
-    return 0
+            changed = replace_query(project, each.view, queries[each.view], each.query)
+            told.append(f"changed {changed}" if changed else f"{each.view} is in no file as it is kept now")
+            left += [] if changed else [each.view]
+        told += ["`viewkeeper refresh` applies it."] if len(left) < len(found) else []
+    answer = {"extensions": [asdict(each) for each in found], "applied": apply, "not_found": left}
+    output.answer(answer, "\n\n".join(told))
+    return 1 if left else 0
 
 
 def check_sources(output: Output, folder: Path | None, names: Sequence[str]) -> int:

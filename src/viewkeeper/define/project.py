@@ -72,17 +72,6 @@ def project_files(folder: Path) -> list[Path]:
     return [place.spec_file, place.folder / SETTINGS_NAME, *_definition_files(place)]
 
 
-def replace_query(project: Project, old: str, new: str) -> Path | None:
-    """Put a query in the place of another in the project's files; the file, or ``None`` if it is in none."""
-    for file in dict.fromkeys(statement.file for statement in project.statements):
-        path = project.folder / file
-        text = path.read_text(encoding="utf-8")
-        if old in text:
-            path.write_text(text.replace(old, new, 1), encoding="utf-8")
-            return file
-    return None
-
-
 def split_statements(text: str, file: Path) -> Iterator[Statement]:
     """The statements of a SQL file; anything but CREATE MATERIALIZED VIEW is an error."""
     try:
