@@ -7,7 +7,8 @@ epoch. Until that is published, and should it never be, the old one is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from viewkeeper.algebra.relations import Relation
@@ -100,6 +101,17 @@ class Altering:
             reader = self.library.states.get(child)
             if reader is not None and reader.vector.get(name) == state.snapshot:
                 yield reader
+
+
+@contextmanager
+def still_failing(ledger: Ledger, views: Iterable[KnownView]) -> Iterator[None]:
+    """Inside, these views are defined anew, but for nothing that could mend them: those that fail do so still,
+    and those that are suspended or paused stay so."""
+    before = ledger.failing()
+    yield
+    for view in views:
+        if view.name in before:
+            ledger.keep_failing(before[view.name], view.definition_id)
 
 
 def _input(view: KnownView, state: ViewState, storage: str) -> ViewInput:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from viewkeeper.algebra.relations import Moment, Relation, Scan, TableAt
-from viewkeeper.altering import Altering
+from viewkeeper.altering import Altering, still_failing
 from viewkeeper.define.clock import is_clock, literal
 from viewkeeper.define.timing import Timing
 from viewkeeper.defining import refuse_timeless, relaid
@@ -150,7 +150,8 @@ class Housekeeping:
         return wanted.value
 
     def _altered(self, library: Library, after: KnownView, reason: str) -> EpochRecord:
-        record = Altering(self.ledger, self.engine, self.runner, library, self.lease).run(after, reason)
+        with still_failing(self.ledger, [after]):
+            record = Altering(self.ledger, self.engine, self.runner, library, self.lease).run(after, reason)
         self.engine.see(snapshots_of(self._library(), [after.name]))
         return record
 

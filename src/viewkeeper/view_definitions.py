@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from viewkeeper.altering import still_failing
 from viewkeeper.analyse.statements import CreateView
 from viewkeeper.declaring import declared_sources, source_of, with_siblings
 from viewkeeper.define.definitions import ViewDefinition
@@ -213,7 +214,8 @@ class ViewDefinitions:
         after = after.with_views(*followers)
         unused = unread(after)
         defined = {view.name: view for view in (*views, *followers) if view.name not in unused}
-        return self._shop.redefine(lease, library, Redefinition(tuple(defined.values()), drop=unused))
+        with still_failing(self._shop.ledger, defined.values()):
+            return self._shop.redefine(lease, library, Redefinition(tuple(defined.values()), drop=unused))
 
     def retime(self, name: str, timing: Timing | None) -> EpochRecord | None:
         """Say how fresh a view is to be; ``None`` if that was said before. Nothing is computed."""

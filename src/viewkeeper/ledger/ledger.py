@@ -297,6 +297,13 @@ class Ledger:
             connection.execute(insert(schema.failing), asdict(found))
             return found
 
+    def keep_failing(self, found: FailingView, definition_id: str) -> None:
+        """The view is defined anew, but for nothing that could mend it: it fails as it did."""
+        table = schema.failing
+        same = (table.c.view == found.view) & (table.c.definition_id == found.definition_id)
+        with self._database.writing() as connection:
+            connection.execute(update(table).where(same).values(definition_id=definition_id))
+
     def forgive(self, views: Iterable[str]) -> None:
         """Forget that views failed: they were refreshed, or are to be tried again."""
         wanted = list(views)
