@@ -131,12 +131,20 @@ class Survey:
         )
 
     def epochs(self, before: int | None = None, limit: int = 50) -> EpochPage:
-        """A part of the timeline, newest first."""
+        """A part of the timeline, newest first: so many epochs and attempts that failed, taken together."""
         with self._ledger.reading() as connection:
-            found = surveys.epoch_page(connection, before, limit)
-            older = found[-1].id if len(found) == limit else None
-            failures = queries.failures(connection, limit, first=older, before=before)
-            return EpochPage(found, failures, surveys.epoch_count(connection), older)
+            found = surveys.epoch_page(connection, before, limit + 1)
+            failures = queries.failures(connection, limit + 1, before=before)
+            count = surveys.epoch_count(connection)
+        numbers = sorted([*(each.id for each in found), *(each.epoch for each in failures)], reverse=True)
+        older = numbers[limit - 1] if len(numbers) > limit else None
+        shown = older or 0
+        return EpochPage(
+            tuple(each for each in found if each.id >= shown),
+            tuple(each for each in failures if each.epoch >= shown),
+            count,
+            older,
+        )
 
     def epoch(self, number: int) -> EpochFacts:
         """One epoch, with all that it did."""

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from viewkeeper.define.sources import SourceDefinition
 from viewkeeper.learning import estimates
+from viewkeeper.ledger.surveys import EpochSummary
 from viewkeeper.survey import Survey
 from viewkeeper.testing.ledgers import PaperWarehouse
 from viewkeeper.testing.paper_views import PaperView
@@ -206,3 +207,20 @@ def test_pages_ask_the_ledger_a_few_times_however_much_it_holds(paper: PaperWare
     asked()
     assert asked() == few
     assert max(few.values()) <= 14, few
+
+
+def test_every_attempt_that_failed_is_in_the_timeline(paper: PaperWarehouse) -> None:
+    failed = [paper.fail("no") for _ in range(120)]
+    epoch = paper.refresh()
+    failed += [paper.fail("no") for _ in range(3)]
+    survey, before, found = Survey(paper.ledger), None, []
+    while True:
+        page = survey.epochs(before)
+        assert len(page.entries) <= 50
+        found += page.entries
+        before = page.older
+        if before is None:
+            break
+    numbers = [each.id if isinstance(each, EpochSummary) else each.epoch for each in found]
+    assert numbers == sorted(set(numbers), reverse=True)
+    assert {*failed, epoch} <= set(numbers)
