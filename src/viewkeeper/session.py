@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.define.definitions import SessionPins
 from viewkeeper.errors import SetupError
+from viewkeeper.redacting import redacted
 from viewkeeper.sql.quoting import parse_path, quote, quote_path
 
 STORAGE_NAMESPACE = "_viewkeeper"
@@ -54,7 +55,7 @@ def configured_session(
     except Exception as error:  # pyspark raises anything from ImportError to RuntimeError here
         said = str(error).strip().splitlines()[:1]
         raise SetupError(
-            f"no Spark session on {remote or master}: {said[0] if said else type(error).__name__}",
+            redacted(f"no Spark session on {remote or master}: {said[0] if said else type(error).__name__}"),
             code="VK-SETUP-SPARK",
             hint="Check the connection; Spark Connect needs `pip install viewkeeper[connect]`.",
         ) from error

@@ -29,6 +29,7 @@ from viewkeeper.ledger import Ledger
 from viewkeeper.ledger.inspecting import inspect_ledger
 from viewkeeper.memory import driver_memory, in_bytes, machine_memory
 from viewkeeper.overview import Overview
+from viewkeeper.redacting import redacted
 from viewkeeper.results import SourceStatus
 
 _LITTLE_HEAP = 2**30
@@ -186,7 +187,8 @@ def _ledger(place: Place) -> Check:
 def _catalog(place: Place) -> Check:
     connection = place.settings.connection
     if connection.master or connection.remote:
-        said = f"{connection.catalog or 'lake'} at {connection.master or connection.remote}"
+        where = redacted(connection.master or connection.remote or "")
+        said = f"{connection.catalog or 'lake'} at {where}"
         return Check("catalog", State.OK, f"{said}: not asked; --spark does")
     file = _embedded_file(place, "catalog.db")
     if not file.is_file():

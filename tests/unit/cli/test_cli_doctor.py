@@ -151,3 +151,11 @@ def test_the_ledger_of_a_folder_is_found_by_its_url(project: Path) -> None:
     (project / "viewkeeper.yml").write_text("connection: {warehouse: there}\n", encoding="utf-8")
     paper_ledger(project / "there", 2, 3)
     assert sqlite_url(project / "there" / "ledger.db") in looked(project)["ledger"]["found"]
+
+
+def test_the_token_of_a_spark_elsewhere_is_not_told(project: Path) -> None:
+    settings = "connection: {remote: 'sc://host:15002/;token=HUSH;user_id=me', catalog: lake}\n"
+    (project / "viewkeeper.yml").write_text(settings)
+    done = run(app, ["doctor", "--project", str(project)])
+    assert "sc://host:15002" in done.stdout
+    assert "HUSH" not in done.stdout
