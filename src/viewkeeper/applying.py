@@ -13,6 +13,7 @@ from viewkeeper.declaring import declaration, declared_sources, same_declaration
 from viewkeeper.define.definitions import ViewDefinition
 from viewkeeper.define.place import SETTINGS_NAME
 from viewkeeper.define.project import Project, Statement
+from viewkeeper.define.settings import Policy
 from viewkeeper.define.vdag import Vdag
 from viewkeeper.errors import DefinitionError, Position
 from viewkeeper.library import Library
@@ -107,7 +108,7 @@ def _wanted(maintainer: Maintainer, project: Project) -> dict[str, Wanted]:
         wanted[name] = Wanted(name, create, definition)
     for name in project.settings.unmet(wanted):
         raise DefinitionError(
-            f"{SETTINGS_NAME} says what is expected of {name}, and there is no such view",
+            f"{SETTINGS_NAME} says something of {name}, and there is no such view",
             code="VK-PROJECT",
             hint="Write the name as the view's statement does.",
         )
@@ -119,11 +120,8 @@ def _creations(project: Project) -> Iterator[tuple[CreateView, str, Position | N
     for statement in project.statements:
         yield _create_view(project, statement), statement.file.name, statement.position
     for name, cube in project.settings.cubes.items():
-        view = CreateView(parse_path(name), cube.query, policy=cube.policy or project.settings.policy)
-        for each in CreateCube(view).views:
-            expected = project.settings.expectations_of(show_path(each.name))
-            timing = project.settings.timing_of(show_path(each.name))
-            yield replace(each, expectations=expected, timing=timing), SETTINGS_NAME, None
+        for each in CreateCube(CreateView(parse_path(name), cube.query)).views:
+            yield _completed(project, each, cube.policy), SETTINGS_NAME, None
 
 
 def _create_view(project: Project, statement: Statement) -> CreateView:
@@ -135,14 +133,18 @@ def _create_view(project: Project, statement: Statement) -> CreateView:
             position=statement.position,
             hint="Run other statements with spark.sql, outside of the project.",
         )
-    name = show_path(parsed.name)
-    expected = (*parsed.expectations, *project.settings.expectations_of(name))
+    return _completed(project, parsed)
+
+
+def _completed(project: Project, view: CreateView, otherwise: Policy | None = None) -> CreateView:
+    """A view with what the settings say of it, where its statement says nothing."""
+    name, settings = show_path(view.name), project.settings
     return replace(
-        parsed,
-        policy=parsed.policy or project.settings.policy_of(name),
-        consistency=parsed.consistency or project.settings.consistency_of(name),
-        expectations=expected,
-        timing=parsed.timing or project.settings.timing_of(name),
+        view,
+        policy=view.policy or settings.policy_of(name, otherwise),
+        consistency=view.consistency or settings.consistency_of(name),
+        expectations=(*view.expectations, *settings.expectations_of(name)),
+        timing=view.timing or settings.timing_of(name),
     )
 
 

@@ -197,6 +197,16 @@ class Settings(_Refreshing):
     cubes: dict[str, CubeSettings] = Field(default_factory=dict)
     service: ServiceSettings = ServiceSettings()
 
+    @model_validator(mode="after")
+    def _references_match(self) -> Settings:
+        for fk in self.foreign_keys:
+            if len(fk.columns) != len(referenced := self.referenced(fk)):
+                raise ValueError(
+                    f"foreign_keys: {fk.table} ({', '.join(fk.columns)}) cannot refer to {fk.references} "
+                    f"({', '.join(referenced)}): name as many columns of both"
+                )
+        return self
+
     def referenced(self, fk: ForeignKey) -> Columns:
         """The columns that a foreign key refers to: those it names, or the declared key, or its own names."""
         return fk.referenced_columns or self.keys.get(fk.references, fk.columns)
@@ -226,19 +236,19 @@ class Settings(_Refreshing):
         return [own for name, own in self.views.items() if path[-len(_path(name)) :] == _path(name)]
 
     def unmet(self, views: Iterable[str]) -> list[str]:
-        """The names of which something is expected that nobody else says, and that none of these views has:
-        of their rows, how fresh they are, or which states they show."""
+        """The names of which something is said, and that none of these views has: of their rows, how fresh
+        they are, how they are refreshed, or which states they show."""
         paths = [parse_path(view.casefold()) for view in views]
         return [
             name
             for name, own in self.views.items()
-            if (own.expectations or own.timing or own.consistency)
+            if (own.expectations or own.timing or own.policy or own.consistency)
             and not any(path[-len(_path(name)) :] == _path(name) for path in paths)
         ]
 
-    def policy_of(self, view: str) -> Policy | None:
-        """The policy of a view: its own, else the project's."""
-        return next((own.policy for own in self._own(view) if own.policy), self.policy)
+    def policy_of(self, view: str, otherwise: Policy | None = None) -> Policy | None:
+        """The policy of a view: its own, else that of its cube, say, else the project's."""
+        return next((own.policy for own in self._own(view) if own.policy), otherwise or self.policy)
 
     def consistency_of(self, view: str) -> str | None:
         """Which states of its remote tables a view shows, if it is said here."""

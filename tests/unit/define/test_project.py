@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.pipelines.cli import load_pipeline_spec
 
+from viewkeeper.applying import _creations
 from viewkeeper.define.project import find_project, load_project, split_statements
 from viewkeeper.define.template import init_project
 from viewkeeper.define.timing import Schedule, TargetLag
@@ -166,6 +167,26 @@ service: {grace: 1 minute, alerts: [{command: [notify, now]}]}
         found.connection.ledger.resolve()
 
 
+def test_a_setting_of_a_view_that_is_not_there_is_noticed(tmp_path: Path) -> None:
+    settings = "views: {v: {policy: full}, typo: {policy: full}, lag: {target_lag: 1 hour}, empty: {}}\n"
+    found = load_project(make(tmp_path, settings=settings)).settings
+    assert found.unmet(["lake.default.v"]) == ["typo", "lag"]
+
+
+def test_what_is_said_of_a_cubes_view_comes_before_what_is_said_of_the_cube(tmp_path: Path) -> None:
+    settings = """
+policy: auto
+cubes:
+  by: {query: "SELECT a, b, count(*) AS n FROM t GROUP BY CUBE (a, b)", policy: incremental}
+  all: {query: "SELECT a, count(*) AS n FROM t GROUP BY ROLLUP (a)"}
+views: {by_a: {policy: full, target_lag: 1 hour}}
+"""
+    made = {each.name[-1]: each for each, *_ in _creations(load_project(make(tmp_path, settings=settings)))}
+    policies = {name: each.policy for name, each in made.items()}
+    assert (policies["by_a"], policies["by_b"], policies["all_a"]) == ("full", "incremental", "auto")
+    assert (made["by_a"].timing, made["by_b"].timing) == (TargetLag(3600), None)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -181,6 +202,10 @@ service: {grace: 1 minute, alerts: [{command: [notify, now]}]}
         ("target_lag: 1 hour\nschedule: {cron: 0 6 * * *}\n", "exclude each other"),
         ("views: {v: {schedule: {cron: 0 25 * * *}}}\n", "bad hour"),
         ("schedule: {cron: 0 6 * * *, time_zone: Mars}\n", "no time zone 'Mars'"),
+        (
+            "keys: {b: [x]}\nforeign_keys: [{table: a, columns: [x, y], references: b}]\n",
+            "a (x, y) cannot refer to b (x)",
+        ),
         ("service: {listen: 8170}\n", "service.listen"),
         ("service: {listen: localhost}\n", "no address"),
         ("service: {backoff: {first: 2 hours}}\n", "longest is shorter than first"),
