@@ -22,7 +22,7 @@ from rich.text import Text
 from viewkeeper.cli.opening import ledger_url, warehouse_folder
 from viewkeeper.cli.output import Output
 from viewkeeper.define.place import Place, find_project, load_place
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import ViewkeeperError, words_of
 from viewkeeper.jars import PACKAGES, cache_folder, jar_name
 from viewkeeper.java import java_problem, java_version
 from viewkeeper.ledger import Ledger
@@ -31,6 +31,7 @@ from viewkeeper.memory import driver_memory, in_bytes, machine_memory
 from viewkeeper.overview import Overview
 from viewkeeper.redacting import redacted
 from viewkeeper.results import SourceStatus
+from viewkeeper.sql.quoting import quote
 
 _LITTLE_HEAP = 2**30
 _LITTLE_DISK, _HARDLY_ANY_DISK = 5 * 2**30, 500 * 2**20
@@ -85,17 +86,24 @@ def checks(folder: Path | None, *, spark: bool) -> Iterator[Check]:
     yield ledger
     yield _looked_at("catalog", lambda: _catalog(place))
     if ledger.state is not State.FAIL:
-        yield from _sources(place)
+        yield from _looked_at_each("sources", lambda: _sources(place))
     if spark:
-        yield from _spark(place)
+        yield from _looked_at_each("Spark", lambda: _spark(place))
 
 
 def _looked_at(name: str, look: Callable[[], Check]) -> Check:
     """An error is a finding, too."""
+    return next(_looked_at_each(name, lambda: iter([look()])))
+
+
+def _looked_at_each(name: str, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
     try:
-        return look()
+        yield from look()
     except ViewkeeperError as error:
-        return Check(name, State.FAIL, error.message, error.hint)
+        yield Check(name, State.FAIL, error.message, error.hint)
+    except Exception as error:  # Spark's own, of many classes
+        said = next(iter(words_of(error).strip().splitlines()), type(error).__name__)
+        yield Check(name, State.FAIL, redacted(said))
 
 
 def _python() -> Check:
@@ -239,23 +247,14 @@ def _spark(place: Place) -> Iterator[Check]:
     from viewkeeper.cli.commands import open_warehouse
     from viewkeeper.define.project import load_project
 
-    try:
-        warehouse = open_warehouse(load_project(place.folder))
-    except ViewkeeperError as error:
-        yield Check("Spark", State.FAIL, error.message, error.hint)
-        return
-    try:
-        yield _looked_at("Spark", lambda: Check("Spark", State.OK, f"{warehouse.spark.version} starts"))
-        namespaces = warehouse.spark.sql(f"SHOW NAMESPACES IN {warehouse.catalog}").count()
+    with open_warehouse(load_project(place.folder)) as warehouse:
+        yield Check("Spark", State.OK, f"{warehouse.spark.version} starts")
+        namespaces = warehouse.spark.sql(f"SHOW NAMESPACES IN {quote(warehouse.catalog)}").count()
         yield Check("catalog", State.OK, f"{warehouse.catalog} answers: {namespaces} namespaces")
         for name, problems in warehouse.check_sources().items():
             said = "; ".join(problems) or "it can be read"
             state = State.FAIL if problems else State.OK
             yield Check(f"source {name}", state, said)
-    except ViewkeeperError as error:
-        yield Check("Spark", State.FAIL, error.message, error.hint)
-    finally:
-        warehouse.close()
 
 
 def _no_ledger(place: Place) -> bool:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from viewkeeper.cli.main import app
+from viewkeeper.errors import LedgerError
 from viewkeeper.ledger import Ledger, sqlite_url
+from viewkeeper.overview import Overview
 from viewkeeper.testing.ledgers import paper_ledger
 
 run = CliRunner().invoke
@@ -159,3 +163,36 @@ def test_the_token_of_a_spark_elsewhere_is_not_told(project: Path) -> None:
     done = run(app, ["doctor", "--project", str(project)])
     assert "sc://host:15002" in done.stdout
     assert "HUSH" not in done.stdout
+
+
+def test_a_spark_that_refuses_is_a_finding_and_hides_no_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def sql(text: str) -> None:
+        asked.append(text)
+        raise RuntimeError("no such catalog\nJVM stacktrace")
+
+    spark = SimpleNamespace(version="4.1", sql=sql)
+    monkeypatch.setattr(
+        "viewkeeper.cli.commands.open_warehouse",
+        lambda project: nullcontext(SimpleNamespace(spark=spark, catalog="my-lake")),
+    )
+    done = run(app, ["doctor", "--json", "--project", str(project), "--spark"])
+    checks = json.loads(done.stdout)["checks"]
+    assert [each["found"] for each in checks if each["name"] == "Spark"] == ["4.1 starts", "no such catalog"]
+    assert asked == ["SHOW NAMESPACES IN `my-lake`"]
+    assert done.exit_code == 1
+
+
+def test_sources_that_cannot_be_asked_are_a_finding(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper_ledger(project / "warehouse", 2, 3)
+
+    def sources(overview: object) -> None:
+        raise LedgerError("the ledger went away")
+
+    monkeypatch.setattr(Overview, "sources", sources)
+    found = looked(project, exit_code=1)
+    assert found["sources"]["found"] == "the ledger went away"
+    assert found["ledger"]["state"] == "ok"
