@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -32,6 +33,7 @@ SQL_ROWS = 500
 SQL_SECONDS = 30.0
 _PAGE = 50
 _LARGEST = 2**63 - 1
+_DIGITS = 20
 _BODY = 64 * 1024
 
 
@@ -92,7 +94,7 @@ class Pages:
             Route("/views/{name:path}/do", self.do, methods=post),
             Route("/views/{name:path}", self.view, methods=get),
             Route("/epochs", self.epochs, methods=get),
-            Route("/epochs/{number:int}", self.epoch, methods=get),
+            Route("/epochs/{number}", self.epoch, methods=get),
             Route("/sources", self.sources, methods=get),
             Route("/lattice", self.lattice, methods=get),
             Route("/trees", self.trees, methods=get),
@@ -138,7 +140,10 @@ class Pages:
         return self._page(request, "epochs", page=page, longest=longest or 1.0, is_epoch=_is_epoch)
 
     def epoch(self, request: Request) -> Response:
-        number = min(int(request.path_params["number"]), _LARGEST - 1)
+        number = _number(request.path_params["number"])
+        if number is None:
+            raise HTTPException(404)
+        number = min(number, _LARGEST - 1)
         survey = self._console.survey
         failure = survey.failure(number)
         if failure is not None:
@@ -337,7 +342,10 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 
 def _number(text: str | None) -> int | None:
-    return min(int(text), _LARGEST) if text is not None and text.isascii() and text.isdigit() else None
+    """``None`` if it is none. Python reads no number of thousands of digits; no id has more than these."""
+    if text is None or not (text.isascii() and text.isdigit()):
+        return None
+    return min(int(text.lstrip("0")[:_DIGITS] or "0"), _LARGEST)
 
 
 def _is_epoch(entry: object) -> bool:

@@ -115,7 +115,7 @@ def test_a_name_with_markup_slashes_or_percents_is_but_a_name(
 
 @pytest.mark.parametrize(
     "path",
-    ["/views/nothing", "/views/a/b", "/epochs/999", f"/epochs/{10**30}", "/epochs/x", "/nowhere", "/views/"],
+    ["/views/nothing", "/views/a/b", "/epochs/999", f"/epochs/{10**30}", "/epochs/" + "9" * 5000, "/epochs/x", "/nowhere", "/views/"],
 )
 def test_what_is_not_there_is_told_so(console: Make, path: str) -> None:
     answer = console().get(path)
@@ -207,6 +207,12 @@ def test_pages_ask_the_ledger_a_few_times_however_much_it_holds(paper: PaperWare
     asked()
     assert asked() == few
     assert max(few.values()) <= 14, few
+
+
+def test_a_number_of_any_length_is_one(console: Make) -> None:
+    first = text_of(console().get("/epochs").text)
+    assert text_of(console().get(f"/epochs?before={'9' * 5000}").text) == first
+    assert text_of(console().get(f"/epochs?before={'0' * 5000}2").text) != first
 
 
 def test_every_attempt_that_failed_is_in_the_timeline(paper: PaperWarehouse) -> None:
