@@ -18,6 +18,19 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+def in_url(host: str) -> str:
+    """A host as it stands in a URL, and as browsers name it.
+
+    >>> in_url("2001:0db8::1"), in_url("127.0.0.1"), in_url("views.example")
+    ('[2001:db8::1]', '127.0.0.1', 'views.example')
+    """
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    return f"[{address.compressed}]" if address.version == 6 else host
+
+
 def listen_at(host: str, port: int) -> socket.socket:
     """A socket that listens there; an ``OSError`` if that cannot be."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)

@@ -15,6 +15,7 @@ from viewkeeper.define.place import find_project
 from viewkeeper.define.project import load_project
 from viewkeeper.errors import SetupError
 from viewkeeper.ledger import Ledger
+from viewkeeper.listening import in_url
 from viewkeeper.survey import Survey
 
 
@@ -58,7 +59,7 @@ def serve(output: Output, folder: Path | None, wanted: Wanted) -> int:
         leave=Leave(wanted.allow_actions, wanted.preview, wanted.allow_sql),
         token=token,
         token_everywhere=not listen.is_loopback,
-        hosts=(*wanted.hosts, *(() if listen.is_loopback else [listen.host])),
+        hosts=(*wanted.hosts, *(() if listen.is_loopback else [in_url(listen.host)])),
         title=project.name,
     )
 

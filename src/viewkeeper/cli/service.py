@@ -20,7 +20,7 @@ from viewkeeper.cli.output import Output
 from viewkeeper.define.project import find_project, load_project
 from viewkeeper.errors import SetupError
 from viewkeeper.ledger import Ledger
-from viewkeeper.listening import is_loopback
+from viewkeeper.listening import in_url, is_loopback
 from viewkeeper.survey import Survey
 
 logger = logging.getLogger("viewkeeper.service")
@@ -83,14 +83,14 @@ def run(
             leave=Leave(allow_actions),
             token=token,
             token_everywhere=not loopback,
-            hosts=[*settings.hosts, f"[{host}]" if ":" in host else host],
+            hosts=[*settings.hosts, in_url(host)],
             extra_routes=routes(state, token),
             open_paths=OPEN,
             title=project.name,
         )
         server = Server(console, listening)
         server.start()
-        logger.info("starts; its console, /health, /ready and /metrics are at http://%s:%s", host, port)
+        logger.info("starts; its console, /health, /ready and /metrics are at http://%s:%s", in_url(host), port)
         ended = service.run(once=once, started=signals.install)
     except KeyboardInterrupt:
         logger.warning("interrupted; the running epoch was given up")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import uvicorn
 from starlette.applications import Starlette
 
-from viewkeeper.listening import is_loopback, listen_at
+from viewkeeper.listening import in_url, is_loopback, listen_at
 from viewkeeper.web.errors import WebError
 
 _LISTEN = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]*):)?(?P<port>\d{1,5})")
@@ -43,8 +43,7 @@ class Listen:
         return is_loopback(self.host)
 
     def url(self, port: int) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{port}/"
+        return f"http://{in_url(self.host)}:{port}/"
 
 
 def checked_token(listen: Listen, given: str | None, *, needed: bool) -> tuple[str | None, bool]:
