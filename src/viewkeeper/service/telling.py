@@ -71,6 +71,8 @@ class Teller:
             if found.suspended
         }
         self._tell("suspended", suspended)
+        broken = self._troubles.known("expectation")
+        self._tell("expectation", {each: said for each, said in broken.items() if each.view in conditions})
 
     def tell_who_is_late(self) -> None:
         """By the clock and what is known of the views: while nothing can be asked, they grow late as well."""

@@ -249,3 +249,16 @@ def test_a_schedule_that_cannot_be_followed_here_stops_no_other_view(running, ca
     assert not running.service().run(once=True).ok
     assert caplog.text.count("its schedule is not followed: there is no time zone 'JST'") == 1
     assert running.state.views["w"].fresh_at is not None
+
+
+def test_a_view_that_is_dropped_breaks_no_expectation_any_more(running, caplog):
+    wh = running.warehouse
+    wh.violations = {"sold": 3}
+    wh.applying = lambda: [f"created v in epoch {wh.define('v').id}"]
+    running.service().run(once=True)
+    assert broken(running) == ["sold"]
+    again = running.restarted()
+    again.warehouse.drop("v")
+    again.service().run(once=True)
+    assert broken(running) == []
+    assert "mended: 3 rows of v break the expectation sold" in caplog.text

@@ -95,6 +95,11 @@ class ToyWarehouse:
         self.ledger.release(lease)
         return record
 
+    def drop(self, view: str) -> None:
+        lease = self.ledger.acquire("toy")
+        self.ledger.publish(lease, NewEpoch(self.ledger.begin(lease), {}, (), (), drop=(view,)))
+        self.ledger.release(lease)
+
     def _vector(self, view: KnownView) -> dict[str, str | None]:
         return {table: str(self.version) if table == "s" else "1" for table in view.analysis.tables}
 
