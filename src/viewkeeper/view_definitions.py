@@ -92,14 +92,15 @@ class ViewDefinitions:
     def _analysed(
         self, before: Library, definitions: Sequence[tuple[CreateView, ViewDefinition]]
     ) -> tuple[Library, dict[str, KnownView]]:
-        """The views that are to be defined, with those that hang on them; and the library with all of them."""
+        """The views that are to be defined, with those that hang on them, and the library with them."""
         library, defined = before, dict[str, KnownView]()
         for statement, definition in definitions:
             if not self._is_wanted(before, statement, definition):
                 continue
-            made = define_with_state(self._shop.engine, library, definition)
+            made = define_with_state(self._shop.engine, library, definition, set(defined))
             library = library.with_views(*made)
-            followers = self.followers(library, [each.name for each in made if each.name in before.views])
+            replaced = [each.name for each in made if each.name in before.views]
+            followers = self.followers(library, replaced, {*defined, *(each.name for each in made)})
             defined.update({each.name: each for each in (*made, *followers)})
             library = library.with_views(*followers)
         return library, defined
@@ -168,11 +169,13 @@ class ViewDefinitions:
                 hint="Choose another name, or drop what is there.",
             )
 
-    def followers(self, library: Library, replaced: Collection[str]) -> tuple[KnownView, ...]:
+    def followers(
+        self, library: Library, replaced: Collection[str], redefined: Collection[str] = ()
+    ) -> tuple[KnownView, ...]:
         """The views that read replaced ones, hidden ones among them, analysed again: they are recomputed in
-        the same epoch."""
+        the same epoch. ``redefined``: what else is defined with them, and not yet in the catalog."""
         readers = {each for name in replaced for each in library.graph.descendants(name)}
-        descendants, redefined = readers - set(replaced), set(replaced)
+        descendants, redefined = readers - set(replaced), {*replaced, *redefined}
         followers: list[KnownView] = []
         for other in library.graph.order():
             if other not in descendants or library.views[other].hidden:

@@ -303,7 +303,9 @@ def test_a_mistake_in_one_file_changes_no_view(shop, in_process):
     before = wh.history()[0].id
     (folder / "views" / "totals.sql").write_text(TOTALS.replace("sum(qty)", "count(*)"))
     (folder / "views" / "shares.sql").write_text(SHARES.replace("store", "shop"))
-    (folder / "views" / "of_shares.sql").write_text("CREATE MATERIALIZED VIEW of_shares AS SELECT * FROM shares")
+    (folder / "views" / "of_shares.sql").write_text(
+        "CREATE MATERIALIZED VIEW of_shares AS SELECT * FROM shares"
+    )
     with pytest.raises(DefinitionError, match="shop"):
         in_process()
     assert (wh.views(), wh.history()[0].id) == (["lake.default.totals"], before)
