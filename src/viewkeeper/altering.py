@@ -105,7 +105,7 @@ class Altering:
 
 @contextmanager
 def still_failing(ledger: Ledger, views: Iterable[KnownView]) -> Iterator[None]:
-    """Inside, these views are defined anew, but for nothing that could mend them: those that fail do so still,
+    """Inside, these views are defined anew, but for nothing that could mend them: those that fail, fail still,
     and those that are suspended or paused stay so."""
     before = ledger.failing()
     yield

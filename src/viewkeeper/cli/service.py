@@ -90,7 +90,9 @@ def run(
         )
         server = Server(console, listening)
         server.start()
-        logger.info("starts; its console, /health, /ready and /metrics are at http://%s:%s", in_url(host), port)
+        logger.info(
+            "starts; its console, /health, /ready and /metrics are at http://%s:%s", in_url(host), port
+        )
         ended = service.run(once=once, started=signals.install)
     except KeyboardInterrupt:
         logger.warning("interrupted; the running epoch was given up")

@@ -109,9 +109,7 @@ def messengers(
     settings: Sequence[AlertSettings], folder: Path, lost: Callable[[], None]
 ) -> list[Outbox[Alert]]:
     """Whoever is to be told, each with a queue of its own: one that hangs keeps nobody else waiting."""
-    return [
-        Outbox("alert", _way(each, folder), lost, size=100, patience=each.timeout) for each in settings
-    ]
+    return [Outbox("alert", _way(each, folder), lost, size=100, patience=each.timeout) for each in settings]
 
 
 def _way(settings: AlertSettings, folder: Path) -> Callable[[Alert], None]:

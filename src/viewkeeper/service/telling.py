@@ -123,8 +123,8 @@ class Teller:
         self._note()
 
     def _note(self) -> None:
-        """Remember what was told, so that a restart tells nobody twice. To be told twice is better than not to
-        be told: so it comes last, and is tried again the next time if the ledger is away."""
+        """Remember what was told, so that a restart tells nobody twice. It comes last, and is tried again the
+        next time if the ledger is away: to be told twice is better than not to be told."""
         if self._to_remember:
             with suppress(LedgerError):
                 self._remember(self._troubles.known(), self._troubles.untold)
@@ -141,5 +141,6 @@ def _late(conditions: Mapping[str, ViewCondition]) -> dict[Trouble, str]:
 
 
 def _how_late(name: str, found: ViewCondition, now: datetime) -> str:
-    behind = f"is {show_interval(found.lag_seconds(now) or 0)} behind" if found.fresh_at else "has no rows yet"
-    return f"{name} {behind}; its target lag is {show_interval(found.target_lag or 0)}"
+    behind, target = (show_interval(each or 0) for each in (found.lag_seconds(now), found.target_lag))
+    how = f"is {behind} behind" if found.fresh_at else "has no rows yet"
+    return f"{name} {how}; its target lag is {target}"

@@ -31,6 +31,7 @@ from viewkeeper.service.service import Service
 from viewkeeper.service.state import ServiceState
 from viewkeeper.warehouse import Warehouse
 
+
 class ToyWarehouse:
     """What the service asks of a warehouse. Its views read the table ``s``, whose ``version`` a test sets, or
     ``t``, which stands still."""
@@ -53,9 +54,7 @@ class ToyWarehouse:
         time_zone: str = "UTC",
         filled: bool = True,
     ) -> EpochRecord:
-        definition = ViewDefinition(
-            (name,), "SELECT 1", SessionPins("lake", (), time_zone), timing=timing
-        )
+        definition = ViewDefinition((name,), "SELECT 1", SessionPins("lake", (), time_zone), timing=timing)
         analysis = Analysis(QueryText((TableHole(table, None),)), None, None)
         view = KnownView(name, uuid.uuid4().hex, definition, analysis, bag_layout([("id", "int")], None), {})
         return self.publish(view, filled=filled)
@@ -80,7 +79,9 @@ class ToyWarehouse:
             for view in moved
         ]
         told = {"violations": self.violations} if self.violations else {}
-        refreshes = [ViewRefreshRecord(view.name, "full", "overwrite", None, 1, estimates=told) for view in moved]
+        refreshes = [
+            ViewRefreshRecord(view.name, "full", "overwrite", None, 1, estimates=told) for view in moved
+        ]
         record = self.ledger.publish(
             lease,
             NewEpoch(

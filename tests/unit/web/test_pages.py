@@ -115,7 +115,16 @@ def test_a_name_with_markup_slashes_or_percents_is_but_a_name(
 
 @pytest.mark.parametrize(
     "path",
-    ["/views/nothing", "/views/a/b", "/epochs/999", f"/epochs/{10**30}", "/epochs/" + "9" * 5000, "/epochs/x", "/nowhere", "/views/"],
+    [
+        "/views/nothing",
+        "/views/a/b",
+        "/epochs/999",
+        f"/epochs/{10**30}",
+        "/epochs/" + "9" * 5000,
+        "/epochs/x",
+        "/nowhere",
+        "/views/",
+    ],
 )
 def test_what_is_not_there_is_told_so(console: Make, path: str) -> None:
     answer = console().get(path)
