@@ -105,8 +105,8 @@ class Altering:
 
 @contextmanager
 def still_failing(ledger: Ledger, views: Iterable[KnownView]) -> Iterator[None]:
-    """Inside, these views are defined anew, but for nothing that could mend them: those that fail, fail still,
-    and those that are suspended or paused stay so."""
+    """Inside, these views are defined anew, but for nothing that could mend them: those that fail do so
+    still, and those that are suspended or paused stay so."""
     before = ledger.failing()
     yield
     for view in views:

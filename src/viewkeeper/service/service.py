@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import re
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -20,10 +17,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from viewkeeper.define.project import Project, load_project
+from viewkeeper.define.project import Project
 from viewkeeper.define.timing import show_interval
 from viewkeeper.errors import (
-    DefinitionError,
     LeaseError,
     LedgerError,
     SetupError,
@@ -37,21 +33,21 @@ from viewkeeper.library import Library
 from viewkeeper.results import Epoch, epoch_of
 from viewkeeper.service.alerts import Troubles, messengers
 from viewkeeper.service.backoff import code_of, pause_after, suspends
+from viewkeeper.service.definitions import Definitions
 from viewkeeper.service.errands import Errands
 from viewkeeper.service.lineage import Lineage, sink
 from viewkeeper.service.logs import EventLog
 from viewkeeper.service.memory import Memory
 from viewkeeper.service.schedule import Decision, decide
 from viewkeeper.service.state import ServiceState
+from viewkeeper.service.takeover import evict_the_dead
 from viewkeeper.service.telling import Teller
-from viewkeeper.service.watching import fingerprint
 from viewkeeper.warehouse import Warehouse
 
 logger = logging.getLogger("viewkeeper.service")
 
 OpenWarehouse = Callable[[Project, Callable[[Event], None]], Warehouse]
 
-_HOLDER = re.compile(r".*@(?P<host>.+) pid (?P<pid>\d+)")
 _SPARK_GONE = {
     "Py4JError",
     "Py4JNetworkError",
@@ -87,28 +83,24 @@ class Service:
         errands: Errands,
         listener: Callable[[Event], None] = lambda event: None,
     ) -> None:
-        self._seen = fingerprint(folder)  # before they are read: what is edited from here on comes later
-        self._project = load_project(folder)
-        self._settings = self._project.settings.service
+        self._definitions = Definitions(folder)
+        project = self._definitions.project
+        self._settings = project.settings.service
         self._state = state
         self._log = log
         self._stop = stop
         self._errands = errands
         self._memory = Memory()
-        told = messengers(self._settings.alerts, self._project.folder, state.metrics.alert_lost)
+        told = messengers(self._settings.alerts, project.folder, state.metrics.alert_lost)
         self._receivers: list[Callable[[Event], None]] = [log, listener, state.metrics]
         self._sink = None
         if self._settings.lineage is not None:
-            self._sink = sink(self._settings.lineage, self._project.folder, state.metrics.lineage_lost)
-            namespace = self._settings.lineage.namespace or self._project.name
+            self._sink = sink(self._settings.lineage, project.folder, state.metrics.lineage_lost)
+            namespace = self._settings.lineage.namespace or project.name
             self._receivers.append(Lineage(namespace, lambda: self._library().views, self._sink.put))
-        self.warehouse = open_warehouse(self._project, self._receive)
-        troubles = Troubles(self._project.name, self._ledger.troubles(), self._ledger.untold())
+        self.warehouse = open_warehouse(project, self._receive)
+        troubles = Troubles(project.name, self._ledger.troubles(), self._ledger.untold())
         self._teller = Teller(state, troubles, told, self._ledger.note_troubles)
-        self._apply_at: float | None = 0.0
-        self._applying_failed = 0
-        self._waits_to_apply = False
-        """Somebody else has the lease: the definitions are applied when it is free."""
         self._told = 0
         """The last epoch of which it was told what it did."""
         self._looked_at = datetime.fromtimestamp(0, timezone.utc)
@@ -134,10 +126,10 @@ class Service:
             started()
             while not self._stop.is_set():
                 pause = self._guarded_cycle()
-                if once and (self._errors or not (self._busy or self._waits_to_apply)):
+                if once and (self._errors or not (self._busy or self._definitions.wait)):
                     break
                 self._wait(pause)
-            return Ended(not (once and (self._failed_once or self._errors or self._leaves_alone())))
+            return Ended(not once or self._is_well())
         except Exception as error:
             if not _is_spark_gone(error):
                 raise
@@ -217,7 +209,8 @@ class Service:
 
     def _cycle(self) -> float:
         self._errands.run()
-        self._apply_changes()
+        if self._definitions.are_due():
+            self._apply()
         self._hear()
         if time.monotonic() >= self._looked + self._settings.poll:
             self._look()
@@ -277,12 +270,13 @@ class Service:
         awaited = {name: published[epoch] for name, epoch in empty.items()}
         self._teller.show(library, self._ledger.failing(), self._memory.fresh_at, awaited)
 
-    def _leaves_alone(self) -> bool:
-        """Whether a view that is to be kept fresh is not, because it, or one that it reads, failed or is
-        paused."""
+    def _is_well(self) -> bool:
+        """Whether nothing failed, and no view that is to be kept fresh is left alone, nor one that it reads."""
+        if self._failed_once or self._definitions.failed or self._errors:
+            return False
         library = self._library()
         timed = [name for name, view in library.views.items() if view.definition.timing is not None]
-        return not library.graph.closure(timed).isdisjoint(self._ledger.failing())
+        return library.graph.closure(timed).isdisjoint(self._ledger.failing())
 
     def _is_fresh(self, view: str) -> bool:
         """Whether it showed what its sources held when they were last looked at."""
@@ -301,47 +295,14 @@ class Service:
 
     # Definitions.
 
-    def _apply_changes(self) -> None:
-        seen = fingerprint(self._project.folder)
-        if seen != self._seen:
-            self._seen = seen
-            self._apply_at = 0.0
-        if self._apply_at is not None and time.monotonic() >= self._apply_at:
-            self._apply(at_start=False)
-
-    def _apply(self, *, at_start: bool) -> None:
-        """Bring the warehouse to what the project's files define. Files with a mistake in them change
-        nothing, and are an error only at the start."""
+    def _apply(self, *, at_start: bool = False) -> None:
         self._state.doing("applying the definitions")
-        self._apply_at, self._waits_to_apply = None, False
         try:
-            project = self._project if at_start else load_project(self._project.folder)
-            for name in ("service", "connection"):
-                if getattr(project.settings, name) != getattr(self._project.settings, name):
-                    logger.warning("%s: changed in viewkeeper.yml; restart the service for it", name)
-            changes = self.warehouse.apply(project)
+            changes = self._definitions.apply(self.warehouse, at_start=at_start)
+        finally:
             self._log.over()
-            for change in changes:
-                logger.info("%s", change)
-            self._project = project
-            self._applying_failed = 0
-        except LeaseError:
-            self._apply_at, self._waits_to_apply = time.monotonic() + _BUSY_SECONDS, True
-            if at_start:
-                logger.info("another refresh is running; the definitions are applied after it")
-        except LedgerError:
-            self._apply_at = time.monotonic() + _BUSY_SECONDS
-            raise
-        except (DefinitionError, SetupError) as error:
-            if at_start:
-                raise
-            logger.error("the views are left as they were: %s", error, extra={"code": error.code})
-        except ViewkeeperError as error:
-            self._applying_failed += 1
-            self._failed_once = True
-            pause = pause_after(self._applying_failed, self._settings.backoff)
-            self._apply_at = time.monotonic() + pause
-            logger.error("the definitions are applied later: %s", error, extra={"code": error.code})
+        for change in changes:
+            logger.info("%s", change)
 
     # Epochs.
 
@@ -417,20 +378,6 @@ class Service:
             )
 
 
-def evict_the_dead(ledger: Ledger, *, just_started: bool = False) -> None:
-    """Take the lease from a process of this machine that is no more. It could have published nothing since:
-    whoever holds the lease next has a larger token. ``just_started``: this process holds no lease, so one in
-    its name is of another that had its number, as in a container."""
-    held = ledger.holder()
-    found = _HOLDER.fullmatch(held.holder) if held is not None else None
-    if held is None or found is None or found["host"] != socket.gethostname():
-        return
-    pid = int(found["pid"])
-    if (just_started and pid == os.getpid()) or not _is_alive(pid):
-        logger.info("takes over from %s, which is gone", held.holder)
-        ledger.release(held)
-
-
 def _shown(library: Library, views: Iterable[str]) -> list[str]:
     """These views, those that there still are; in the place of hidden ones, those that need them."""
     found: dict[str, None] = {}
@@ -454,13 +401,3 @@ def _told(error: Exception) -> str:
     """The class of an error, and the first line of what it says."""
     said = words_of(error).strip().splitlines()
     return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -150,7 +150,7 @@ def test_what_is_edited_while_it_is_read_is_applied_too(running, monkeypatch, at
         applied.append(project.statements[-1].sql)
         return []
 
-    monkeypatch.setattr("viewkeeper.service.service.load_project", load)
+    monkeypatch.setattr("viewkeeper.service.definitions.load_project", load)
     monkeypatch.setattr(running.warehouse, "apply", apply)
     running.warehouse.looking = look
     running.service().run()
