@@ -271,7 +271,7 @@ class Service:
         self._teller.show(library, self._ledger.failing(), self._memory.fresh_at, awaited)
 
     def _is_well(self) -> bool:
-        """Whether nothing failed, and no view that is to be kept fresh is left alone, nor one that it reads."""
+        """Whether nothing failed, and no view that is to be kept fresh is left alone, nor what it reads."""
         if self._failed_once or self._definitions.failed or self._errors:
             return False
         library = self._library()
