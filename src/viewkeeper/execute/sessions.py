@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewkeeper.define.definitions import SessionPins
-from viewkeeper.execute.tuning import Tuning
-from viewkeeper.session import apply_settings, work_session
+from viewkeeper.execute.tuning import Tuning, sharing_reading
+from viewkeeper.session import apply_settings, cores, work_session
 
 LEFT_TO_SPARK = Tuning()
 _SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
@@ -26,6 +26,7 @@ class Sessions:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._reading = sharing_reading(cores(spark))
         self._lock = threading.Lock()
         self._pinned: dict[tuple[SessionPins, Tuning], SparkSession] = {}
         self._idle: dict[tuple[SessionPins, Tuning], list[SparkSession]] = {}
@@ -36,7 +37,7 @@ class Sessions:
         with self._lock:
             if (pins, tuning) not in self._pinned:
                 session = work_session(self._spark, pins)
-                apply_settings(session, {**tuning.settings, **_STAGING})
+                apply_settings(session, {**tuning.settings, **self._reading, **_STAGING})
                 self._pinned[pins, tuning] = session
             return self._pinned[pins, tuning]
 
@@ -60,7 +61,7 @@ class Sessions:
         with self._lock:
             self._busy.append(session)
         try:
-            apply_settings(session, {**tuning.settings, **settings})
+            apply_settings(session, {**tuning.settings, **self._reading, **settings})
             yield session
         finally:
             for key in settings:

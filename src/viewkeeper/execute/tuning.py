@@ -22,6 +22,9 @@ _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.fact
 
 _TINY_ROWS = 100_000
 
+_TASKS_PER_CORE = 3
+_PARALLELISM = "spark.sql.iceberg.read.adaptive-split-size.parallelism"
+
 _OPENING = 128 * 1024
 _USUAL_OPENING = 4 * 1024 * 1024
 
@@ -78,3 +81,15 @@ def reading_files(cores: int | None) -> tuple[tuple[str, str], ...]:
     if cores is None or cores * _OPENING >= _USUAL_OPENING:
         return ()
     return (("file-open-cost", str(cores * _OPENING)),)
+
+
+def sharing_reading(cores: int | None) -> dict[str, str]:
+    """Settings by which the reading of an Iceberg table is spread over so many cores.
+
+    Iceberg makes as many tasks of a table as there are cores, where it would make fewer by its size. They do not
+    take equally long: files with deleted rows take longer, and then one core waits for the other.
+
+    >>> sharing_reading(2), sharing_reading(None)
+    ({'spark.sql.iceberg.read.adaptive-split-size.parallelism': '6'}, {})
+    """
+    return {} if cores is None else {_PARALLELISM: str(_TASKS_PER_CORE * cores)}
