@@ -86,8 +86,8 @@ def reading_files(cores: int | None) -> tuple[tuple[str, str], ...]:
 def sharing_reading(cores: int | None) -> dict[str, str]:
     """Settings by which the reading of an Iceberg table is spread over so many cores.
 
-    Iceberg makes as many tasks of a table as there are cores, where it would make fewer by its size. They do not
-    take equally long: files with deleted rows take longer, and then one core waits for the other.
+    Iceberg makes as many tasks of a table as there are cores, where it would make fewer by its size. They do
+    not take equally long: files with deleted rows take longer, and then one core waits for the other.
 
     >>> sharing_reading(2), sharing_reading(None)
     ({'spark.sql.iceberg.read.adaptive-split-size.parallelism': '6'}, {})
