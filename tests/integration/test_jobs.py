@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from world import assert_exact, strategies
 
 from viewkeeper.cli.retail import VIEWS, Retail
+from viewkeeper.execute.tuning import tuning_for
 from viewkeeper.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -73,3 +74,15 @@ def test_plan_shapes(retail: tuple[Warehouse, Retail], plans: list[str]) -> None
     assert "SortMergeJoin" not in together
     assert "BroadcastHashJoin" in together
     assert "CartesianProduct" not in together and "BroadcastNestedLoopJoin" not in together
+
+
+def test_reading_is_shared_out_in_more_tasks_than_cores(wh: Warehouse) -> None:
+    """With one task for each, one core waits for the other where files with deleted rows take longer."""
+    wh.spark.sql("CREATE TABLE wide USING iceberg AS SELECT id, uuid() AS word FROM range(0, 2000000, 1, 6)")
+    engine = wh._maintainer.shop.engine
+    ours = engine.sessions.pinned(engine.pins, tuning_for(1000))
+    tasks, usual = (
+        each.sql("SELECT word FROM lake.default.wide").rdd.getNumPartitions() for each in (ours, wh.spark)
+    )
+    assert tasks >= usual
+    assert tasks > 2, "more than 16 MB for each of two cores"
