@@ -20,7 +20,7 @@ from typing import Any
 from viewkeeper.algebra.provenance import joined_columns
 from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.sketches import Sketched
-from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.records import SourceObservation
 from viewkeeper.plan.situation import Situation, ViewInput
 from viewkeeper.sources.contract import ColumnStatistics
 
@@ -208,11 +208,9 @@ def with_distinct(situation: Situation, known: Mapping[str, TableValues]) -> Sit
     return replace(situation, distinct=distinct)
 
 
-def kept_values(ledger: Ledger) -> dict[str, TableValues]:
+def kept_values(observations: Mapping[str, SourceObservation]) -> dict[str, TableValues]:
     """What the ledger has of each source."""
-    kept = {
-        table: TableValues.from_json(seen.details.get(_KEPT)) for table, seen in ledger.observations().items()
-    }
+    kept = {table: TableValues.from_json(seen.details.get(_KEPT)) for table, seen in observations.items()}
     return {table: values for table, values in kept.items() if values is not None}
 
 

@@ -33,7 +33,7 @@ from viewkeeper.execute.engine import Engine
 from viewkeeper.execute.key_references import TouchedRows, Violations
 from viewkeeper.join_metadata import joins_of
 from viewkeeper.lattices import is_named
-from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.records import SourceObservation
 from viewkeeper.plan.situation import Situation, Span, ViewInput
 from viewkeeper.plan.source_change import SourceChange
 from viewkeeper.sql.quoting import parse_path
@@ -319,13 +319,13 @@ def _statements(change: SourceChange | None, columns: Sequence[str]) -> tuple[st
 # What the ledger keeps, with the version that a child was seen at.
 
 
-def kept_holdings(ledger: Ledger) -> dict[KeyReference, Holding]:
+def kept_holdings(observations: Mapping[str, SourceObservation]) -> dict[KeyReference, Holding]:
     """What the ledger has of each foreign key."""
     return {
         KeyReference(child, tuple(kept["columns"]), kept["parent"], tuple(kept["key"])): Holding.from_json(
             kept
         )
-        for child, seen in ledger.observations().items()
+        for child, seen in observations.items()
         for kept in seen.details.get(_KEPT, ())
     }
 

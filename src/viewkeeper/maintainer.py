@@ -13,7 +13,6 @@ from dataclasses import replace
 from viewkeeper.constraints import Constraint, checks
 from viewkeeper.declaring import siblings, with_siblings
 from viewkeeper.define.clock import is_clock
-from viewkeeper.distinct_values import kept_values, with_distinct
 from viewkeeper.epochs import StorageRewritten
 from viewkeeper.errors import DefinitionError, RefreshError, ViewkeeperError
 from viewkeeper.execute.observing import SourceAway
@@ -33,7 +32,6 @@ from viewkeeper.remote_views import join_of
 from viewkeeper.results import ConstraintCheck, Upkept, Verification
 from viewkeeper.situations import observe, stored_views
 from viewkeeper.source_declarations import SourceDeclarations
-from viewkeeper.text_widths import kept_widths, with_widths
 from viewkeeper.verifying import require_history, verified
 from viewkeeper.view_definitions import ViewDefinitions
 from viewkeeper.workshop import Workshop
@@ -84,9 +82,7 @@ class Maintainer:
             )
         finally:
             self.shop.engine.observer.let_go()
-        situation, _ = self.shop.checked(situation, may_look=False)
-        situation = with_distinct(situation, kept_values(self.shop.ledger))
-        situation = with_widths(situation, kept_widths(self.shop.ledger))
+        situation = self.shop.recalled(situation)
         return plan_epoch(situation), situation
 
     def remote_prices(self, names: Iterable[str]) -> dict[str, RemotePrice]:

@@ -15,7 +15,7 @@ from viewkeeper.algebra.provenance import joined_tables
 from viewkeeper.algebra.reading_costs import is_of_any_length
 from viewkeeper.distinct_values import FEWEST
 from viewkeeper.execute.engine import Engine
-from viewkeeper.ledger import Ledger
+from viewkeeper.ledger.records import SourceObservation
 from viewkeeper.plan.situation import Situation
 
 _KEPT = "widths"
@@ -68,11 +68,9 @@ def with_widths(situation: Situation, known: Mapping[str, TextWidths]) -> Situat
     return replace(situation, widths={table: widths.columns for table, widths in known.items()})
 
 
-def kept_widths(ledger: Ledger) -> dict[str, TextWidths]:
+def kept_widths(observations: Mapping[str, SourceObservation]) -> dict[str, TextWidths]:
     """What the ledger has of each source."""
-    kept = {
-        table: TextWidths.from_json(seen.details.get(_KEPT)) for table, seen in ledger.observations().items()
-    }
+    kept = {table: TextWidths.from_json(seen.details.get(_KEPT)) for table, seen in observations.items()}
     return {table: widths for table, widths in kept.items() if widths is not None}
 
 

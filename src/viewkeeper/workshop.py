@@ -26,7 +26,7 @@ from viewkeeper.epochs import EpochRunner, StorageRewritten, Work, held_lease
 from viewkeeper.errors import SourceError, ViewkeeperError
 from viewkeeper.events import Event, Phase, StepFinished, StepStarted
 from viewkeeper.execute.engine import Engine
-from viewkeeper.foreign_keys import Holding, SparkChecker, checked, details_of, kept_holdings
+from viewkeeper.foreign_keys import Holding, Holdings, SparkChecker, checked, details_of, kept_holdings
 from viewkeeper.housekeeping import Housekeeping
 from viewkeeper.install.storage import new_storage_name
 from viewkeeper.learning import experience
@@ -149,11 +149,12 @@ class Workshop:
             experience=experience(self.ledger, concerned),
             prefix=f"vk_{uuid.uuid4().hex[:8]}",
         )
-        known, widths = kept_values(self.ledger), kept_widths(self.ledger)
+        seen = self.ledger.observations()
+        known, widths = kept_values(seen), kept_widths(seen)
         if not without_data:
             known = count_missing(self.engine, situation, known)
             widths = measure_missing(self.engine, situation, widths)
-            situation, holdings = self.checked(situation, may_look=True)
+            situation, holdings = self._checked(situation, kept_holdings(seen), may_look=True)
             now = utc_now()
             self.ledger.observe(
                 {
@@ -172,11 +173,17 @@ class Workshop:
         self._emit(StepFinished(None, Phase.OBSERVE, time.monotonic() - started))
         return with_widths(with_distinct(situation, known), widths)
 
-    def checked(
-        self, situation: Situation, *, may_look: bool
+    def recalled(self, situation: Situation) -> Situation:
+        """The situation, with what the ledger knows of its sources; no whole table is looked at for it."""
+        seen = self.ledger.observations()
+        situation, _ = self._checked(situation, kept_holdings(seen), may_look=False)
+        return with_widths(with_distinct(situation, kept_values(seen)), kept_widths(seen))
+
+    def _checked(
+        self, situation: Situation, known: Holdings, *, may_look: bool
     ) -> tuple[Situation, dict[KeyReference, Holding]]:
         """The situation, with what the foreign keys that are declared tell of it."""
-        checker, known = SparkChecker(self.engine, situation), kept_holdings(self.ledger)
+        checker = SparkChecker(self.engine, situation)
         return checked(checker, situation, self.foreign_keys, known, may_look=may_look)
 
     def refresh(
